@@ -1,0 +1,580 @@
+"""Loading a model, and running it. The only module that knows TransformerLens.
+
+TransformerLens 3.x has ``HookedTransformer``; 4.x has ``TransformerBridge`` only (3.x has it too). Both name
+their hooks alike, so one class, :class:`LoadedModel`, stands for either. Everybody else in lensons sees that
+class, and asks for a *stage* of attention in a layer, never for the name of a hook.
+"""
+
+import copy
+import importlib.metadata
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from lensons.errors import AttentionMissingError, InputError, ModelError
+
+Stage = Literal["q", "k", "v", "scores", "pattern", "z", "attn_out"]
+"""A moment of attention at which the model can be watched.
+
+``q``, ``k``: what enters the dot product, [batch, pos, head, d_head]. ``v``: the values. ``scores``: after
+scaling and mask, [batch, head, query, key]. ``pattern``: after softmax. ``z``: weight x value, summed.
+``attn_out``: what the whole layer of heads adds to the residual stream, [batch, pos, d_model].
+"""
+
+Hook = Callable[[Tensor], Tensor | None]
+"""Sees a stage's value; what it returns, if anything, takes that value's place."""
+
+_HUB_IDS = {
+    "gpt2": "openai-community/gpt2",
+    "gpt2-small": "openai-community/gpt2",
+    "gpt2-medium": "openai-community/gpt2-medium",
+    "gpt2-large": "openai-community/gpt2-large",
+    "gpt2-xl": "openai-community/gpt2-xl",
+    "distilgpt2": "distilbert/distilgpt2",
+}
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+", re.ASCII)
+_HUB_FILES = ["*.json", "*.safetensors", "merges.txt", "vocab.txt"]
+_ALLOWED = (
+    'Allowed are "gpt2", "toy", a folder in Hugging Face format, a Hugging Face name such as '
+    '"EleutherAI/pythia-70m", or a HookedTransformer or TransformerBridge that you already have.'
+)
+# Hugging Face's names for activations, and TransformerLens' names for the same functions.
+_ACTIVATIONS = {"gelu_new": "gelu_new", "gelu": "gelu", "relu": "relu", "silu": "silu", "gelu_fast": "gelu_fast"}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LoadedModel:
+    """A model that lensons can watch: a TransformerLens model, and what is known about it.
+
+    Attributes:
+        raw: the ``HookedTransformer`` or ``TransformerBridge`` itself.
+        name: how the model was asked for, such as ``"gpt2"``.
+        revision: the hub's commit, or None where there is none.
+        processed: True where layer norm was folded and weights were centred.
+        tokenizer: the model's tokenizer, or None.
+    """
+
+    raw: Any
+    name: str
+    revision: str | None
+    processed: bool
+    tokenizer: Any
+    n_layers: int
+    n_heads: int
+    n_kv_heads: int
+    d_head: int
+    d_model: int
+    n_ctx: int
+    d_vocab: int
+    _hooks: Mapping[str, str] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        weights = "processed" if self.processed else "unprocessed"
+        return (
+            f"LoadedModel({self.name!r}: {self.n_layers} layers x {self.n_heads} heads of {self.d_head}, "
+            f"context {self.n_ctx:,}, {weights} weights, {self.engine})"
+        )
+
+    @property
+    def engine(self) -> str:
+        """Which TransformerLens class runs the model, and its version."""
+        kind = "HookedTransformer" if _is_hooked(self.raw) else "TransformerBridge"
+        return f"{kind}, TransformerLens {importlib.metadata.version('transformer-lens')}"
+
+    @property
+    def is_toy(self) -> bool:
+        """True for the small model that ships with lensons."""
+        return self.name == "toy"
+
+    @property
+    def bos_id(self) -> int | None:
+        """The id that marks the beginning of a text, or None where the tokenizer has none."""
+        found = getattr(self.tokenizer, "bos_token_id", None)
+        return None if found is None else int(found)
+
+    @property
+    def special_ids(self) -> frozenset[int]:
+        """Ids that stand for no text: beginning, end, padding and the like."""
+        return frozenset(getattr(self.tokenizer, "all_special_ids", ()) or ())
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are now."""
+        return next(self.raw.parameters()).device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The weights' number type."""
+        return next(self.raw.parameters()).dtype
+
+    def provenance(self) -> dict[str, Any]:
+        """What has to be known to get the same numbers again; plain data."""
+        versions = {}
+        for package in ("lensons", "transformer-lens", "torch", "transformers"):
+            try:
+                versions[package] = importlib.metadata.version(package)
+            except importlib.metadata.PackageNotFoundError:  # lensons run from a folder, not installed
+                versions[package] = None
+        return {
+            "model": self.name,
+            "revision": self.revision,
+            "weights": "processed" if self.processed else "unprocessed",
+            "engine": self.engine,
+            "dtype": str(self.dtype).removeprefix("torch."),
+            "device": self.device.type,
+            "shape": {
+                "n_layers": self.n_layers,
+                "n_heads": self.n_heads,
+                "n_kv_heads": self.n_kv_heads,
+                "d_head": self.d_head,
+                "d_model": self.d_model,
+                "n_ctx": self.n_ctx,
+                "d_vocab": self.d_vocab,
+            },
+            "versions": versions,
+        }
+
+    def run(
+        self,
+        ids: Int[Tensor, "batch pos"],
+        hooks: Mapping[tuple[Stage, int], Hook] | None = None,
+        *,
+        stop_after: tuple[Stage, int] | None = None,
+    ) -> Float[Tensor, "batch pos d_vocab"] | None:
+        """One forward pass in evaluation mode, without gradients; the model is left as it was found.
+
+        There is no attention mask on purpose: attention is causal, so a pad on the right is never looked at by
+        a real token. Put each prompt's tokens first and pads after them.
+
+        Args:
+            ids: token ids.
+            hooks: for a stage of a layer, the function that sees it (and may replace it).
+            stop_after: end the pass once this stage was seen; nothing after it is computed.
+
+        Returns:
+            The logits, or None when the pass was stopped.
+
+        Raises:
+            AttentionMissingError: a stage was asked for that this model does not hand out.
+            InputError: there are more tokens than the model can read.
+        """
+        if ids.shape[-1] > self.n_ctx:
+            raise InputError(
+                f"{ids.shape[-1]:,} tokens were given. {self.name} reads at most {self.n_ctx:,} at once, "
+                "and a BOS token counts as one of them. Shorten the text."
+            )
+        wanted = dict(hooks or {})
+        if stop_after is not None:
+            wanted.setdefault(stop_after, _ignore)
+        seen: set[tuple[str, int]] = set()
+        forward = [
+            (self._hook_name(stage, layer), self._watcher(stage, layer, fn, seen, stop_after == (stage, layer)))
+            for (stage, layer), fn in wanted.items()
+        ]
+        logits = None
+        with torch.no_grad(), _evaluating(self.raw), self.raw.hooks(fwd_hooks=forward):
+            try:
+                logits = self.raw(ids.to(self.device), return_type="logits")
+            except _Stopped:
+                pass
+        missing = sorted(set(wanted) - seen)
+        if missing:
+            raise _no_attention(self.name, missing[0])
+        return logits
+
+    def output_weights(self) -> tuple[Float[Tensor, "layer head d_head d_model"], Float[Tensor, "layer d_model"]]:
+        """W_O and b_O of every layer; b_O is zero where the model has none."""
+        with torch.no_grad():
+            w_o = torch.stack([block.attn.W_O for block in self.raw.blocks]).detach()
+            biases = [getattr(block.attn, "b_O", None) for block in self.raw.blocks]
+            zero = torch.zeros(self.d_model, dtype=w_o.dtype, device=w_o.device)
+            b_o = torch.stack([zero if bias is None else bias for bias in biases]).detach()
+        return w_o, b_o
+
+    def attention_weights(self, which: Literal["W_Q", "W_K", "W_V"]) -> Float[Tensor, "layer head d_model d_head"]:
+        """The named weights of every layer; on grouped models W_K and W_V are repeated to ``n_heads``."""
+        with torch.no_grad():
+            weights = torch.stack([getattr(block.attn, which) for block in self.raw.blocks]).detach()
+        if weights.shape[1] != self.n_heads:
+            weights = weights.repeat_interleave(self.n_heads // weights.shape[1], dim=1)
+        return weights
+
+    def unembedding(self) -> Float[Tensor, "d_model d_vocab"]:
+        """W_U: from the residual stream to a score for every word piece."""
+        return self.raw.W_U.detach()
+
+    def attention_scale(self, layer: int) -> float:
+        """The number by which q.k is divided: sqrt(d_head), or what the model's config says instead."""
+        cfg = self.raw.cfg
+        if not getattr(cfg, "use_attn_scale", True):
+            return 1.0
+        stated = getattr(cfg, "attn_scale", None)
+        scale = float(stated) if stated is not None and stated > 0 else float(self.d_head) ** 0.5
+        if getattr(cfg, "scale_attn_by_inverse_layer_idx", False):
+            scale *= layer + 1
+        return scale
+
+    def unusual_attention(self) -> str | None:
+        """Why q.k / scale -> mask -> softmax would not give this model's pattern, or None where it does."""
+        cfg = self.raw.cfg
+        if (getattr(cfg, "attn_scores_soft_cap", None) or -1.0) > 0:
+            return "its scores are capped before the softmax"
+        if getattr(cfg, "positional_embedding_type", "standard") in {"alibi", "relative_positional_bias"}:
+            return "it adds a bias for distance to its scores"
+        window = getattr(cfg, "window_size", None) if getattr(cfg, "use_local_attn", False) else None
+        if window is not None:
+            return f"some of its layers only see the last {window} tokens"
+        if getattr(cfg, "attention_dir", "causal") != "causal":
+            return "it also looks at later tokens"
+        return None
+
+    def _hook_name(self, stage: Stage, layer: int) -> str:
+        if stage not in get_args(Stage):
+            raise InputError(f"{stage!r} is not a stage of attention. Allowed are {', '.join(get_args(Stage))}.")
+        name = self._hooks[stage].format(layer=layer)
+        if name not in self.raw.hook_dict:
+            raise _no_attention(self.name, (stage, layer))
+        return name
+
+    def _watcher(
+        self, stage: Stage, layer: int, fn: Hook, seen: set[tuple[str, int]], last: bool
+    ) -> Callable[..., Tensor | None]:
+        def watch(value: Any, hook: Any = None) -> Tensor | None:
+            if not isinstance(value, Tensor):
+                raise _no_attention(self.name, (stage, layer))
+            seen.add((stage, layer))
+            replacement = fn(value)
+            if last:
+                raise _Stopped
+            return replacement
+
+        return watch
+
+
+class _Stopped(Exception):
+    """Ends a forward pass from inside, once the last value that is needed was seen."""
+
+
+def _ignore(value: Tensor) -> None:
+    """A hook that only marks that its stage was reached."""
+
+
+def _no_attention(name: str, where: tuple[str, int]) -> AttentionMissingError:
+    stage, layer = where
+    return AttentionMissingError(
+        f"{name} did not hand out its {stage} in layer {layer}. lensons needs a model that computes its attention "
+        'weights one by one ("eager" attention), not one with a fused kernel such as sdpa. '
+        'Load it with attn_implementation="eager".'
+    )
+
+
+@contextmanager
+def _evaluating(module: torch.nn.Module) -> Iterator[None]:
+    """Dropout off for the length of one pass; each part goes back to the mode it was in."""
+    training = [part for part in module.modules() if part.training]
+    for part in training:
+        part.training = False
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True
+
+
+def load_model(
+    name: Any = "gpt2",
+    *,
+    processed: bool = False,
+    device: str | torch.device | None = None,
+    revision: str | None = None,
+) -> LoadedModel:
+    """Load a model to watch.
+
+    Args:
+        name: ``"gpt2"`` (from the Hugging Face hub, or its cache on this machine), ``"toy"`` (ships with lensons,
+            needs no network), a folder in Hugging Face format, another model's name on the hub such as
+            ``"EleutherAI/pythia-70m"``, or a ``HookedTransformer`` or ``TransformerBridge`` that is already
+            loaded, which is taken as it is.
+        processed: fold layer norm into the weights and centre them, as ``HookedTransformer.from_pretrained``
+            does. The patterns stay the same; values and what a head writes do not. By default the numbers
+            are the model's own.
+        device: where to put the weights; the CPU unless you say otherwise.
+        revision: a branch, tag or commit on the hub.
+
+    Returns:
+        A :class:`LoadedModel`.
+
+    Raises:
+        InputError: the name or an option is not one of those allowed.
+        ModelError: there is no such model here, or its files are incomplete or of an unsupported kind.
+
+    Example:
+        >>> load_model("toy").d_head
+        64
+    """
+    if isinstance(name, LoadedModel) or _is_transformer_lens(name):
+        given = [key for key, value in (("processed", processed), ("device", device), ("revision", revision)) if value]
+        if given:
+            raise InputError(
+                f"{', '.join(given)} was given together with a model that is already loaded. "
+                "Such a model is taken as it is. Leave the option out, or give a name to load."
+            )
+        return as_model(name)
+    if isinstance(name, str | os.PathLike):
+        folder, label, found_revision = _locate(os.fspath(name), revision)
+        return _from_folder(folder, label, found_revision, processed, torch.device(device or "cpu"))
+    raise _not_a_model(name)
+
+
+def as_model(given: Any) -> LoadedModel:
+    """Whatever a caller has: a name, a loaded TransformerLens model, or a :class:`LoadedModel` itself."""
+    if isinstance(given, LoadedModel):
+        return given
+    if _is_transformer_lens(given):
+        name = getattr(given.cfg, "model_name", None) or "custom"
+        return _wrap(given, Path(str(name)).name, None, _looks_processed(given))
+    if isinstance(given, str | os.PathLike):
+        return load_model(given)
+    raise _not_a_model(given)
+
+
+def model_names() -> dict[str, str]:
+    """The names :func:`load_model` knows without a path, and where each comes from."""
+    return {"toy": "ships with lensons, needs no network"} | {
+        name: f"Hugging Face hub, {hub_id}" for name, hub_id in _HUB_IDS.items()
+    }
+
+
+# --- finding the files ------------------------------------------------------------------------------------------
+
+
+def _locate(name: str, revision: str | None) -> tuple[Path, str, str | None]:
+    """The folder with the model's files, what to call the model, and its revision on the hub."""
+    if name == "toy":
+        from lensons.toy import toy_folder
+
+        return toy_folder(), "toy", None
+    if name in _HUB_IDS:
+        folder = _from_hub(name, _HUB_IDS[name], revision)
+        return folder, "gpt2" if name == "gpt2-small" else name, folder.name
+    path = Path(name).expanduser()
+    if path.is_dir():
+        return path, path.resolve().name, None
+    if _HUB_ID.fullmatch(name) and not path.exists():
+        folder = _from_hub(name, name, revision)
+        return folder, name, folder.name
+    if path.is_file():
+        raise ModelError(f"{name!r} is a file. A model is a folder in Hugging Face format. Give the folder it is in.")
+    raise ModelError(f"There is no model or folder {name!r}. {_ALLOWED} To go on without a network, use \"toy\".")
+
+
+def _from_hub(name: str, hub_id: str, revision: str | None) -> Path:
+    """The snapshot in this machine's hub cache; downloaded first, with a progress bar, where it is not there."""
+    from huggingface_hub import snapshot_download
+
+    tried = []
+    # "gpt2" is the same repository's older name, and what older programs left in the cache.
+    for cached_id in dict.fromkeys((hub_id, name)):
+        try:
+            folder = Path(snapshot_download(cached_id, revision=revision, local_files_only=True))
+        except Exception as error:  # the hub client has a dozen kinds, all of which mean "not in the cache"
+            tried.append(f"the local cache for {cached_id} ({_first_line(error)})")
+            continue
+        if (folder / "config.json").is_file() and _weight_files(folder):
+            return folder
+        tried.append(f"the local cache for {cached_id} (incomplete: {folder})")
+    if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
+        tried.append("no download, since HF_HUB_OFFLINE is set")
+    else:
+        try:
+            folder = Path(snapshot_download(hub_id, revision=revision, allow_patterns=_HUB_FILES))
+        except Exception as error:
+            tried.append(f"the Hugging Face hub ({type(error).__name__}: {_first_line(error)})")
+        else:
+            if (folder / "config.json").is_file() and _weight_files(folder):
+                return folder
+            tried.append(f"the Hugging Face hub ({hub_id} has no config.json with *.safetensors)")
+    raise ModelError(
+        f"{name!r} could not be had. Tried: {'; '.join(tried)}. Two ways on: load_model(\"toy\") needs no network; "
+        "or give the folder of a copy that has config.json, model.safetensors and the tokenizer's files."
+    )
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.safetensors"))
+
+
+# --- from files to a model --------------------------------------------------------------------------------------
+
+
+def _from_folder(
+    folder: Path, name: str, revision: str | None, processed: bool, device: torch.device
+) -> LoadedModel:
+    for needed, present in (
+        ("config.json", (folder / "config.json").is_file()),
+        ("model.safetensors", bool(_weight_files(folder))),
+    ):
+        if not present:
+            raise ModelError(
+                f"The folder {str(folder)!r} has no {needed}. A model needs config.json, model.safetensors and its "
+                "tokenizer's files side by side. Write them with save_pretrained() of the model and the tokenizer."
+            )
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    try:
+        hf_model = AutoModelForCausalLM.from_pretrained(
+            folder, attn_implementation="eager", dtype=torch.float32, use_safetensors=True, local_files_only=True
+        ).eval()
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
+    except Exception as error:  # broken JSON, a truncated or mismatched weight file, an unknown architecture ...
+        raise ModelError(
+            f"The model in {str(folder)!r} cannot be read ({type(error).__name__}: {_first_line(error)}). "
+            "Needed are a complete config.json, model.safetensors and tokenizer of one causal language model. "
+            "Save or download it again."
+        ) from error
+    return _from_hugging_face(hf_model, tokenizer, name, revision, processed, device)
+
+
+def _from_hugging_face(
+    hf_model: Any, tokenizer: Any, name: str, revision: str | None, processed: bool, device: torch.device
+) -> LoadedModel:
+    """Wrap a Hugging Face model that nobody else holds: it is changed here."""
+    hooked = _hooked_config(hf_model.config, name, device)
+    if hooked is not None:
+        from transformer_lens import HookedTransformer
+        from transformer_lens.pretrained.weight_conversions import convert_gpt2_weights
+
+        raw = HookedTransformer(hooked, tokenizer=tokenizer, move_to_device=False)
+        raw.load_and_process_state_dict(
+            convert_gpt2_weights(hf_model, hooked),
+            fold_ln=processed,
+            center_writing_weights=processed,
+            center_unembed=processed,
+            fold_value_biases=processed,
+        )
+        raw.to(device)
+    else:
+        from transformer_lens.model_bridge import TransformerBridge
+
+        try:
+            raw = TransformerBridge.boot_transformers(name, hf_model=hf_model, tokenizer=tokenizer, device=device)
+        except Exception as error:
+            raise ModelError(
+                f"TransformerLens cannot run {type(hf_model).__name__} ({type(error).__name__}: "
+                f"{_first_line(error)}). Allowed are causal language models that it supports. "
+                "Try another model, or score Hugging Face's own attentions with lensons.scores."
+            ) from error
+        if processed:
+            raw.enable_compatibility_mode(disable_warnings=True)
+    raw.eval()
+    return _wrap(raw, name, revision, processed)
+
+
+def _hooked_config(config: Any, name: str, device: torch.device) -> Any | None:
+    """A HookedTransformerConfig for a plain GPT-2 on TransformerLens 3.x; None where the bridge must do it."""
+    if not importlib.metadata.version("transformer-lens").startswith("3.") or config.model_type != "gpt2":
+        return None
+    if config.activation_function not in _ACTIVATIONS or config.add_cross_attention:
+        return None
+    from transformer_lens import HookedTransformerConfig
+
+    return HookedTransformerConfig(
+        n_layers=config.n_layer,
+        n_heads=config.n_head,
+        d_model=config.n_embd,
+        d_head=config.n_embd // config.n_head,
+        d_mlp=config.n_inner or 4 * config.n_embd,
+        n_ctx=config.n_positions,
+        d_vocab=config.vocab_size,
+        act_fn=_ACTIVATIONS[config.activation_function],
+        eps=config.layer_norm_epsilon,
+        normalization_type="LN",
+        use_attn_scale=config.scale_attn_weights,
+        scale_attn_by_inverse_layer_idx=config.scale_attn_by_inverse_layer_idx,
+        original_architecture="GPT2LMHeadModel",
+        model_name=name,
+        default_prepend_bos=True,
+        device=str(device),
+        seed=None,
+    )
+
+
+def _wrap(raw: Any, name: str, revision: str | None, processed: bool) -> LoadedModel:
+    cfg = raw.cfg
+    rotary = getattr(cfg, "positional_embedding_type", "standard") == "rotary"
+    hooks = {
+        "q": "blocks.{layer}.attn.hook_rot_q" if rotary else "blocks.{layer}.attn.hook_q",
+        "k": "blocks.{layer}.attn.hook_rot_k" if rotary else "blocks.{layer}.attn.hook_k",
+        "v": "blocks.{layer}.attn.hook_v",
+        "scores": "blocks.{layer}.attn.hook_attn_scores",
+        "pattern": "blocks.{layer}.attn.hook_pattern",
+        "z": "blocks.{layer}.attn.hook_z",
+        "attn_out": "blocks.{layer}.hook_attn_out",
+    }
+    return LoadedModel(
+        raw=raw,
+        name=name,
+        revision=revision,
+        processed=processed,
+        tokenizer=getattr(raw, "tokenizer", None),
+        n_layers=int(cfg.n_layers),
+        n_heads=int(cfg.n_heads),
+        n_kv_heads=int(getattr(cfg, "n_key_value_heads", None) or cfg.n_heads),
+        d_head=int(cfg.d_head),
+        d_model=int(cfg.d_model),
+        n_ctx=int(cfg.n_ctx),
+        d_vocab=int(cfg.d_vocab),
+        _hooks=hooks,
+    )
+
+
+# --- what a caller brings ---------------------------------------------------------------------------------------
+
+
+def _class_names(given: object) -> set[str]:
+    """Names of its class and their parents: telling a TransformerLens model apart without importing it."""
+    return {f"{cls.__module__.partition('.')[0]}.{cls.__name__}" for cls in type(given).__mro__}
+
+
+def _is_hooked(given: object) -> bool:
+    return "transformer_lens.HookedTransformer" in _class_names(given)
+
+
+def _is_transformer_lens(given: object) -> bool:
+    return _is_hooked(given) or "transformer_lens.TransformerBridge" in _class_names(given)
+
+
+def _looks_processed(raw: Any) -> bool:
+    """Folding leaves a mark: a HookedTransformer's layer norm loses its weights, a bridge is in compatibility mode."""
+    if _is_hooked(raw):
+        return str(getattr(raw.cfg, "normalization_type", "")).endswith("Pre")
+    return bool(getattr(raw, "compatibility_mode", False))
+
+
+def _not_a_model(given: object) -> InputError:
+    kind = type(given).__name__
+    if "transformers.PreTrainedModel" in _class_names(given):
+        attention = getattr(given.config, "_attn_implementation", None)  # type: ignore[attr-defined]
+        return InputError(
+            f"A Hugging Face {kind} was given (its attention is {attention!r}, and lensons needs \"eager\"). "
+            f"{_ALLOWED} Write it with save_pretrained() together with its tokenizer, and give that folder: "
+            "it is then loaded with eager attention."
+        )
+    return InputError(f"{given!r:.100} (a {kind}) is not a model. {_ALLOWED}")
+
+
+def copy_of(model: LoadedModel) -> LoadedModel:
+    """A deep copy that may be changed, where the model itself must not be."""
+    return _wrap(copy.deepcopy(model.raw), model.name, model.revision, model.processed)
