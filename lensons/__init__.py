@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 # Public name -> the module that defines it.
 _WHERE = {
     "AttentionLesson": "lensons.lessons",
-    "Check": "lensons.trace",
+    "Check": "lensons.tracing",
     "HeadName": "lensons.heads",
     "HeadScores": "lensons.scoring",
     "InductionLesson": "lensons.lessons",
@@ -21,12 +21,12 @@ _WHERE = {
     "Lesson": "lensons.lessons",
     "LoadedModel": "lensons.models",
     "Tokens": "lensons.tokens",
-    "Trace": "lensons.trace",
+    "Trace": "lensons.tracing",
     "ablate_heads": "lensons.ablation",
     "head_card": "lensons.ablation",
     "load_model": "lensons.models",
     "score_heads": "lensons.scoring",
-    "trace": "lensons.trace",
+    "trace": "lensons.tracing",
 }
 _MODULES = {"errors", "figures", "lessons", "scores", "toy"}
 
@@ -47,9 +47,9 @@ if TYPE_CHECKING:
     from lensons.scoring import score_heads as score_heads
     from lensons.tokens import Tokens as Tokens
     from lensons.toy import training_record as toy_training
-    from lensons.trace import Check as Check
-    from lensons.trace import Trace as Trace
-    from lensons.trace import trace as trace
+    from lensons.tracing import Check as Check
+    from lensons.tracing import Trace as Trace
+    from lensons.tracing import trace as trace
 
 __all__ = [
     "AttentionLesson",
