@@ -434,9 +434,10 @@ def _from_folder(
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     try:
-        hf_model = AutoModelForCausalLM.from_pretrained(
-            folder, attn_implementation="eager", dtype=torch.float32, use_safetensors=True, local_files_only=True
-        ).eval()
+        with _without_loading_bar():
+            hf_model = AutoModelForCausalLM.from_pretrained(
+                folder, attn_implementation="eager", dtype=torch.float32, use_safetensors=True, local_files_only=True
+            ).eval()
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     except Exception as error:  # broken JSON, a truncated or mismatched weight file, an unknown architecture ...
         raise ModelError(
@@ -445,6 +446,20 @@ def _from_folder(
             "Save or download it again."
         ) from error
     return _from_hugging_face(hf_model, tokenizer, name, revision, processed, device)
+
+
+@contextmanager
+def _without_loading_bar() -> Iterator[None]:
+    """Reading files that are here takes a moment and needs no progress bar; downloads keep theirs."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def _from_hugging_face(
@@ -464,7 +479,8 @@ def _from_hugging_face(
             center_unembed=processed,
             fold_value_biases=processed,
         )
-        raw.to(device)
+        if device.type != "cpu":
+            raw.to(device, print_details=False)
     else:
         from transformer_lens.model_bridge import TransformerBridge
 
