@@ -47,7 +47,13 @@ _ALLOWED = (
     '"EleutherAI/pythia-70m", or a HookedTransformer or TransformerBridge that you already have.'
 )
 # Hugging Face's names for activations, and TransformerLens' names for the same functions.
-_ACTIVATIONS = {"gelu_new": "gelu_new", "gelu": "gelu", "relu": "relu", "silu": "silu", "gelu_fast": "gelu_fast"}
+_ACTIVATIONS = {
+    "gelu_new": "gelu_new",
+    "gelu": "gelu",
+    "relu": "relu",
+    "silu": "silu",
+    "gelu_fast": "gelu_fast",
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -176,7 +182,10 @@ class LoadedModel:
             wanted.setdefault(stop_after, _ignore)
         seen: set[tuple[str, int]] = set()
         forward = [
-            (self._hook_name(stage, layer), self._watcher(stage, layer, fn, seen, stop_after == (stage, layer)))
+            (
+                self._hook_name(stage, layer),
+                self._watcher(stage, layer, fn, seen, stop_after == (stage, layer)),
+            )
             for (stage, layer), fn in wanted.items()
         ]
         logits = None
@@ -190,7 +199,9 @@ class LoadedModel:
             raise _no_attention(self.name, missing[0])
         return logits
 
-    def output_weights(self) -> tuple[Float[Tensor, "layer head d_head d_model"], Float[Tensor, "layer d_model"]]:
+    def output_weights(
+        self,
+    ) -> tuple[Float[Tensor, "layer head d_head d_model"], Float[Tensor, "layer d_model"]]:
         """W_O and b_O of every layer; b_O is zero where the model has none."""
         with torch.no_grad():
             w_o = torch.stack([block.attn.W_O for block in self.raw.blocks]).detach()
@@ -199,7 +210,9 @@ class LoadedModel:
             b_o = torch.stack([zero if bias is None else bias for bias in biases]).detach()
         return w_o, b_o
 
-    def attention_weights(self, which: Literal["W_Q", "W_K", "W_V"]) -> Float[Tensor, "layer head d_model d_head"]:
+    def attention_weights(
+        self, which: Literal["W_Q", "W_K", "W_V"]
+    ) -> Float[Tensor, "layer head d_model d_head"]:
         """The named weights of every layer; on grouped models W_K and W_V are repeated to ``n_heads``."""
         with torch.no_grad():
             weights = torch.stack([getattr(block.attn, which) for block in self.raw.blocks]).detach()
@@ -214,10 +227,10 @@ class LoadedModel:
     def attention_scale(self, layer: int) -> float:
         """The number by which q.k is divided: sqrt(d_head), or what the model's config says instead."""
         cfg = self.raw.cfg
-        if not getattr(cfg, "use_attn_scale", True):
-            return 1.0
         stated = getattr(cfg, "attn_scale", None)
         scale = float(stated) if stated is not None and stated > 0 else float(self.d_head) ** 0.5
+        if not getattr(cfg, "use_attn_scale", True):
+            scale = 1.0
         if getattr(cfg, "scale_attn_by_inverse_layer_idx", False):
             scale *= layer + 1
         return scale
@@ -238,7 +251,9 @@ class LoadedModel:
 
     def _hook_name(self, stage: Stage, layer: int) -> str:
         if stage not in get_args(Stage):
-            raise InputError(f"{stage!r} is not a stage of attention. Allowed are {', '.join(get_args(Stage))}.")
+            raise InputError(
+                f"{stage!r} is not a stage of attention. Allowed are {', '.join(get_args(Stage))}."
+            )
         name = self._hooks[stage].format(layer=layer)
         if name not in self.raw.hook_dict:
             raise _no_attention(self.name, (stage, layer))
@@ -277,9 +292,12 @@ def _no_attention(name: str, where: tuple[str, int]) -> AttentionMissingError:
 
 
 @contextmanager
-def _evaluating(module: torch.nn.Module) -> Iterator[None]:
+def _evaluating(raw: Any) -> Iterator[None]:
     """Dropout off for the length of one pass; each part goes back to the mode it was in."""
-    training = [part for part in module.modules() if part.training]
+    # A bridge keeps Hugging Face's model out of its own modules(), though parts of it still run.
+    wrapped = getattr(raw, "original_model", None)
+    parts = [*raw.modules(), *(wrapped.modules() if isinstance(wrapped, torch.nn.Module) else ())]
+    training = [part for part in parts if part.training]
     for part in training:
         part.training = False
     try:
@@ -321,7 +339,11 @@ def load_model(
         64
     """
     if isinstance(name, LoadedModel) or _is_transformer_lens(name):
-        given = [key for key, value in (("processed", processed), ("device", device), ("revision", revision)) if value]
+        given = [
+            key
+            for key, value in (("processed", processed), ("device", device), ("revision", revision))
+            if value
+        ]
         if given:
             raise InputError(
                 f"{', '.join(given)} was given together with a model that is already loaded. "
@@ -366,14 +388,18 @@ def _locate(name: str, revision: str | None) -> tuple[Path, str, str | None]:
         folder = _from_hub(name, _HUB_IDS[name], revision)
         return folder, "gpt2" if name == "gpt2-small" else name, folder.name
     path = Path(name).expanduser()
-    if path.is_dir():
+    if name and path.is_dir():
         return path, path.resolve().name, None
     if _HUB_ID.fullmatch(name) and not path.exists():
         folder = _from_hub(name, name, revision)
         return folder, name, folder.name
     if path.is_file():
-        raise ModelError(f"{name!r} is a file. A model is a folder in Hugging Face format. Give the folder it is in.")
-    raise ModelError(f"There is no model or folder {name!r}. {_ALLOWED} To go on without a network, use \"toy\".")
+        raise ModelError(
+            f"{name!r} is a file. A model is a folder in Hugging Face format. Give the folder it is in."
+        )
+    raise ModelError(
+        f'There is no model or folder {name!r}. {_ALLOWED} To go on without a network, use "toy".'
+    )
 
 
 def _from_hub(name: str, hub_id: str, revision: str | None) -> Path:
@@ -403,7 +429,7 @@ def _from_hub(name: str, hub_id: str, revision: str | None) -> Path:
                 return folder
             tried.append(f"the Hugging Face hub ({hub_id} has no config.json with *.safetensors)")
     raise ModelError(
-        f"{name!r} could not be had. Tried: {'; '.join(tried)}. Two ways on: load_model(\"toy\") needs no network; "
+        f'{name!r} could not be had. Tried: {"; ".join(tried)}. Two ways on: load_model("toy") needs no network; '
         "or give the folder of a copy that has config.json, model.safetensors and the tokenizer's files."
     )
 
@@ -436,10 +462,16 @@ def _from_folder(
     try:
         with _without_loading_bar():
             hf_model = AutoModelForCausalLM.from_pretrained(
-                folder, attn_implementation="eager", dtype=torch.float32, use_safetensors=True, local_files_only=True
+                folder,
+                attn_implementation="eager",
+                dtype=torch.float32,
+                use_safetensors=True,
+                local_files_only=True,
             ).eval()
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    except Exception as error:  # broken JSON, a truncated or mismatched weight file, an unknown architecture ...
+    except (
+        Exception
+    ) as error:  # broken JSON, a truncated or mismatched weight file, an unknown architecture ...
         raise ModelError(
             f"The model in {str(folder)!r} cannot be read ({type(error).__name__}: {_first_line(error)}). "
             "Needed are a complete config.json, model.safetensors and tokenizer of one causal language model. "
@@ -466,6 +498,9 @@ def _from_hugging_face(
     hf_model: Any, tokenizer: Any, name: str, revision: str | None, processed: bool, device: torch.device
 ) -> LoadedModel:
     """Wrap a Hugging Face model that nobody else holds: it is changed here."""
+    ids = torch.arange(min(6, hf_model.config.vocab_size)).unsqueeze(0)
+    with torch.no_grad():  # before wrapping: a bridge changes the model it wraps
+        expected = hf_model(ids).logits.log_softmax(-1)
     hooked = _hooked_config(hf_model.config, name, device)
     if hooked is not None:
         from transformer_lens import HookedTransformer
@@ -485,7 +520,9 @@ def _from_hugging_face(
         from transformer_lens.model_bridge import TransformerBridge
 
         try:
-            raw = TransformerBridge.boot_transformers(name, hf_model=hf_model, tokenizer=tokenizer, device=device)
+            raw = TransformerBridge.boot_transformers(
+                name, hf_model=hf_model, tokenizer=tokenizer, device=device
+            )
         except Exception as error:
             raise ModelError(
                 f"TransformerLens cannot run {type(hf_model).__name__} ({type(error).__name__}: "
@@ -495,7 +532,22 @@ def _from_hugging_face(
         if processed:
             raw.enable_compatibility_mode(disable_warnings=True)
     raw.eval()
-    return _wrap(raw, name, revision, processed)
+    loaded = _wrap(raw, name, revision, processed)
+    _must_agree(loaded, ids, expected)
+    return loaded
+
+
+def _must_agree(model: LoadedModel, ids: Tensor, expected: Tensor) -> None:
+    """A config switch that TransformerLens does not follow would give another model's numbers: refuse it."""
+    logits = model.run(ids)
+    off = float("inf") if logits is None else float((logits.cpu().log_softmax(-1) - expected).abs().max())
+    # float32 adds up to some 1e-4 over a deep model; a forgotten switch is off by far more.
+    if not off <= 1e-2:
+        raise ModelError(
+            f"{model.name} gives other numbers in {model.engine} than in Hugging Face's own code (log probabilities "
+            f"differ by up to {off:.2g}; at most 0.01 is allowed). TransformerLens does not follow a setting of its "
+            "config. Score Hugging Face's own attentions with lensons.scores instead."
+        )
 
 
 def _hooked_config(config: Any, name: str, device: torch.device) -> Any | None:
@@ -584,7 +636,7 @@ def _not_a_model(given: object) -> InputError:
     if "transformers.PreTrainedModel" in _class_names(given):
         attention = getattr(given.config, "_attn_implementation", None)  # type: ignore[attr-defined]
         return InputError(
-            f"A Hugging Face {kind} was given (its attention is {attention!r}, and lensons needs \"eager\"). "
+            f'A Hugging Face {kind} was given (its attention is {attention!r}, and lensons needs "eager"). '
             f"{_ALLOWED} Write it with save_pretrained() together with its tokenizer, and give that folder: "
             "it is then loaded with eager attention."
         )

@@ -64,7 +64,9 @@ class Check(Mapping[str, float]):
         return max(self.relative.values())
 
     def __str__(self) -> str:
-        lines = [f"{s}: off by {self.relative[s]:.1e} (absolute {self.absolute[s]:.1e})" for s in self.relative]
+        lines = [
+            f"{s}: off by {self.relative[s]:.1e} (absolute {self.absolute[s]:.1e})" for s in self.relative
+        ]
         lines += [f"{s}: not checked, {why}" for s, why in self.unchecked.items()]
         return "\n".join(lines)
 
@@ -155,14 +157,18 @@ class Trace:
     @cached_property
     def written(self) -> HeadWritten:
         """z W_O: what each head adds to the residual stream, [layer, head, pos, d_model]. Computed when asked for."""
-        return einsum(self.z, self.w_o, "layer head pos d_head, layer head d_head d_model -> layer head pos d_model")
+        return einsum(
+            self.z, self.w_o, "layer head pos d_head, layer head d_head d_model -> layer head pos d_model"
+        )
 
     @cached_property
     def written_length(self) -> Float[Tensor, "layer head pos"]:
         """Length of v W_O: how much each token would have to say if it got all of a head's attention."""
         # |v W_O| from d_head x d_head products, so that [layer, head, pos, d_model] is never in memory.
         gram = einsum(self.w_o, self.w_o, "layer head a d_model, layer head b d_model -> layer head a b")
-        squares = einsum(self.v, gram, self.v, "layer head pos a, layer head a b, layer head pos b -> layer head pos")
+        squares = einsum(
+            self.v, gram, self.v, "layer head pos a, layer head a b, layer head pos b -> layer head pos"
+        )
         return squares.clamp(min=0).sqrt()
 
     def head(self, name: object) -> HeadTrace:
@@ -191,7 +197,9 @@ class Trace:
             HeadIndexError: there is no such position; the message gives your own number.
         """
         if isinstance(given, bool) or not hasattr(given, "__index__"):
-            raise InputError(f"{given!r} is not a position. Positions are whole numbers from 0. Give one of those.")
+            raise InputError(
+                f"{given!r} is not a position. Positions are whole numbers from 0. Give one of those."
+            )
         if not -len(self) <= given < len(self):
             raise HeadIndexError(
                 f"There is no position {given}. This prompt has positions 0-{len(self) - 1}. Choose one of those."
@@ -210,7 +218,11 @@ class Trace:
             "mask": (self.pattern[..., ~visible], torch.zeros_like(self.pattern[..., ~visible])),
             "pattern": (self.scores.masked_fill(~visible, -torch.inf).softmax(-1), self.pattern),
             "z": (
-                einsum(self.pattern, self.v, "layer head query key, layer head key d_head -> layer head query d_head"),
+                einsum(
+                    self.pattern,
+                    self.v,
+                    "layer head query key, layer head key d_head -> layer head query d_head",
+                ),
                 self.z,
             ),
             "attn_out": (self._sum_over_heads(), self.attn_out),
@@ -226,8 +238,9 @@ class Trace:
             if not models.shape[1]:  # one token: there is nothing that cannot be seen
                 error = size = torch.zeros(self.n_layers)
             else:
-                error = (ours - models).abs().nan_to_num(nan=torch.inf).amax(1)
-                size = models.abs().amax(1)
+                # Something that is not a number, or a mask where there should be a score, is as wrong as can be.
+                error = (ours - models).abs().where((ours - models).isfinite(), torch.inf).amax(1)
+                size = models.abs().where(models.isfinite(), 0).amax(1)
             off = error / size.clamp(min=1)
             worst = int(off.argmax())
             relative[stage], absolute[stage], where[stage] = float(off[worst]), float(error.max()), worst
@@ -257,7 +270,9 @@ class Trace:
         return found
 
     def _sum_over_heads(self) -> Float[Tensor, "layer pos d_model"]:
-        together = einsum(self.z, self.w_o, "layer head pos d_head, layer head d_head d_model -> layer pos d_model")
+        together = einsum(
+            self.z, self.w_o, "layer head pos d_head, layer head d_head d_model -> layer pos d_model"
+        )
         return together + self.b_o[:, None]
 
     def save(self, path: str | Path) -> Path:

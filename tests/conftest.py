@@ -50,10 +50,10 @@ def gpt2_tokenizer() -> Any:
 
 
 @pytest.fixture(scope="session")
-def small_tokenizer() -> Any:
+def small_tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A byte-level BPE tokenizer trained here, shaped like GPT-2's."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import PreTrainedTokenizerFast
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
     inner = Tokenizer(models.BPE())
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -65,9 +65,15 @@ def small_tokenizer() -> Any:
         show_progress=False,
     )
     inner.train_from_iterator([SENTENCE, OTHER] * 10, trainer)
-    return PreTrainedTokenizerFast(
-        tokenizer_object=inner, bos_token="<|endoftext|>", eos_token="<|endoftext|>", unk_token="<|endoftext|>"
+    made = PreTrainedTokenizerFast(
+        tokenizer_object=inner,
+        bos_token="<|endoftext|>",
+        eos_token="<|endoftext|>",
+        unk_token="<|endoftext|>",
     )
+    folder = tmp_path_factory.mktemp("tokenizer")
+    made.save_pretrained(folder)
+    return AutoTokenizer.from_pretrained(folder)  # TransformerLens needs one that knows where it came from
 
 
 @pytest.fixture(scope="session")
