@@ -66,19 +66,13 @@ def _parser() -> argparse.ArgumentParser:
     lesson.add_argument("--text", help="your own sentence")
     lesson.add_argument("--other", help="a second sentence to compare it with")
     lesson.add_argument("-o", "--output", type=Path, help="the file to write (NAME.html by default)")
-    lesson.add_argument(
-        "--worksheet", type=Path, metavar="FILE", help="also write the questions, to print on paper"
-    )
+    lesson.add_argument("--worksheet", type=Path, metavar="FILE", help="also write the questions, to print on paper")
     lesson.add_argument("--open", action="store_true", help="show it in the browser")
-    lesson.add_argument(
-        "--notebook", type=Path, metavar="DIR", help="copy the lesson's notebook to DIR instead"
-    )
+    lesson.add_argument("--notebook", type=Path, metavar="DIR", help="copy the lesson's notebook to DIR instead")
     lesson.set_defaults(run=_lesson)
 
     score = commands.add_parser("score", parents=[model, table], help="score every head")
-    score.add_argument(
-        "--text", action="append", help="score on this text (may be repeated); else on random blocks"
-    )
+    score.add_argument("--text", action="append", help="score on this text (may be repeated); else on random blocks")
     score.add_argument("--n-prompts", type=int, help="how many random prompts (32)")
     score.add_argument("--block-len", type=int, help="tokens in a block (50, or what fits)")
     score.add_argument("--seed", type=int, default=0, help="seed of the random blocks (0)")
@@ -129,11 +123,7 @@ def _lesson(options: argparse.Namespace) -> None:
     output = options.output or Path(f"{options.name}.html")
     with _quiet_stdout():
         model = _load(options)
-        given = {
-            key: value
-            for key, value in (("text", options.text), ("other", options.other))
-            if value is not None
-        }
+        given = {key: value for key, value in (("text", options.text), ("other", options.other)) if value is not None}
         if options.name != "attention" and given:
             raise InputError(
                 f"--{' and --'.join(given)} cannot be used with the {options.name} lesson, which makes its own "
@@ -170,9 +160,7 @@ def _readable_scores(table: Any, top: int) -> str:
         lines += ["", kind.replace("_", " ")]
         for head, score in table.top(kind, top):
             low, high, chance = (float(part[kind][head]) for part in (table.low, table.high, table.chance))
-            lines.append(
-                f"  {head!s:8} {score:.3f}   95 % from {low:.3f} to {high:.3f}   chance {chance:.3f}"
-            )
+            lines.append(f"  {head!s:8} {score:.3f}   95 % from {low:.3f} to {high:.3f}   chance {chance:.3f}")
     return "\n".join(lines)
 
 

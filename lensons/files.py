@@ -19,9 +19,7 @@ def written_whole(path: str | os.PathLike[str], content: bytes | str) -> Path:
     raw = content.encode("utf-8") if isinstance(content, str) else content
     temporary = None
     try:
-        with tempfile.NamedTemporaryFile(
-            dir=target.parent, prefix=f".{target.name[:50]}.", delete=False
-        ) as file:
+        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name[:50]}.", delete=False) as file:
             temporary = Path(file.name)
             file.write(raw)
             file.flush()

@@ -10,7 +10,7 @@ import importlib.metadata
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -123,7 +123,7 @@ class LoadedModel:
 
     def provenance(self) -> dict[str, Any]:
         """What has to be known to get the same numbers again; plain data."""
-        versions = {}
+        versions: dict[str, str | None] = {}
         for package in ("lensons", "transformer-lens", "torch", "transformers"):
             try:
                 versions[package] = importlib.metadata.version(package)
@@ -189,11 +189,8 @@ class LoadedModel:
             for (stage, layer), fn in wanted.items()
         ]
         logits = None
-        with torch.no_grad(), _evaluating(self.raw), self.raw.hooks(fwd_hooks=forward):
-            try:
-                logits = self.raw(ids.to(self.device), return_type="logits")
-            except _Stopped:
-                pass
+        with torch.no_grad(), _evaluating(self.raw), self.raw.hooks(fwd_hooks=forward), suppress(_Stopped):
+            logits = self.raw(ids.to(self.device), return_type="logits")
         missing = sorted(set(wanted) - seen)
         if missing:
             raise _no_attention(self.name, missing[0])
@@ -210,9 +207,7 @@ class LoadedModel:
             b_o = torch.stack([zero if bias is None else bias for bias in biases]).detach()
         return w_o, b_o
 
-    def attention_weights(
-        self, which: Literal["W_Q", "W_K", "W_V"]
-    ) -> Float[Tensor, "layer head d_model d_head"]:
+    def attention_weights(self, which: Literal["W_Q", "W_K", "W_V"]) -> Float[Tensor, "layer head d_model d_head"]:
         """The named weights of every layer; on grouped models W_K and W_V are repeated to ``n_heads``."""
         with torch.no_grad():
             weights = torch.stack([getattr(block.attn, which) for block in self.raw.blocks]).detach()
@@ -251,9 +246,7 @@ class LoadedModel:
 
     def _hook_name(self, stage: Stage, layer: int) -> str:
         if stage not in get_args(Stage):
-            raise InputError(
-                f"{stage!r} is not a stage of attention. Allowed are {', '.join(get_args(Stage))}."
-            )
+            raise InputError(f"{stage!r} is not a stage of attention. Allowed are {', '.join(get_args(Stage))}.")
         name = self._hooks[stage].format(layer=layer)
         if name not in self.raw.hook_dict:
             raise _no_attention(self.name, (stage, layer))
@@ -339,11 +332,7 @@ def load_model(
         64
     """
     if isinstance(name, LoadedModel) or _is_transformer_lens(name):
-        given = [
-            key
-            for key, value in (("processed", processed), ("device", device), ("revision", revision))
-            if value
-        ]
+        given = [key for key, value in (("processed", processed), ("device", device), ("revision", revision)) if value]
         if given:
             raise InputError(
                 f"{', '.join(given)} was given together with a model that is already loaded. "
@@ -394,12 +383,8 @@ def _locate(name: str, revision: str | None) -> tuple[Path, str, str | None]:
         folder = _from_hub(name, name, revision)
         return folder, name, folder.name
     if path.is_file():
-        raise ModelError(
-            f"{name!r} is a file. A model is a folder in Hugging Face format. Give the folder it is in."
-        )
-    raise ModelError(
-        f'There is no model or folder {name!r}. {_ALLOWED} To go on without a network, use "toy".'
-    )
+        raise ModelError(f"{name!r} is a file. A model is a folder in Hugging Face format. Give the folder it is in.")
+    raise ModelError(f'There is no model or folder {name!r}. {_ALLOWED} To go on without a network, use "toy".')
 
 
 def _from_hub(name: str, hub_id: str, revision: str | None) -> Path:
@@ -445,9 +430,7 @@ def _weight_files(folder: Path) -> list[Path]:
 # --- from files to a model --------------------------------------------------------------------------------------
 
 
-def _from_folder(
-    folder: Path, name: str, revision: str | None, processed: bool, device: torch.device
-) -> LoadedModel:
+def _from_folder(folder: Path, name: str, revision: str | None, processed: bool, device: torch.device) -> LoadedModel:
     for needed, present in (
         ("config.json", (folder / "config.json").is_file()),
         ("model.safetensors", bool(_weight_files(folder))),
@@ -469,9 +452,7 @@ def _from_folder(
                 local_files_only=True,
             ).eval()
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-    except (
-        Exception
-    ) as error:  # broken JSON, a truncated or mismatched weight file, an unknown architecture ...
+    except Exception as error:  # broken JSON, a truncated or mismatched weight file, an unknown architecture ...
         raise ModelError(
             f"The model in {str(folder)!r} cannot be read ({type(error).__name__}: {_first_line(error)}). "
             "Needed are a complete config.json, model.safetensors and tokenizer of one causal language model. "
@@ -520,9 +501,7 @@ def _from_hugging_face(
         from transformer_lens.model_bridge import TransformerBridge
 
         try:
-            raw = TransformerBridge.boot_transformers(
-                name, hf_model=hf_model, tokenizer=tokenizer, device=device
-            )
+            raw = TransformerBridge.boot_transformers(name, hf_model=hf_model, tokenizer=tokenizer, device=device)
         except Exception as error:
             raise ModelError(
                 f"TransformerLens cannot run {type(hf_model).__name__} ({type(error).__name__}: "

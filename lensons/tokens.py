@@ -268,11 +268,7 @@ def _token_bytes(tokenizer: Any, token_id: int) -> bytes:
         return b""
     if _is_byte_level(tokenizer):
         alphabet = _byte_alphabet()
-        return (
-            bytes(alphabet[character] for character in entry)
-            if set(entry) <= alphabet.keys()
-            else entry.encode()
-        )
+        return bytes(alphabet[character] for character in entry) if set(entry) <= alphabet.keys() else entry.encode()
     if len(entry) == 6 and entry.startswith("<0x") and entry.endswith(">"):  # SentencePiece's single bytes
         return bytes.fromhex(entry[3:5])
     return str(entry).replace("▁", " ").encode("utf-8", "replace")

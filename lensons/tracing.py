@@ -64,9 +64,7 @@ class Check(Mapping[str, float]):
         return max(self.relative.values())
 
     def __str__(self) -> str:
-        lines = [
-            f"{s}: off by {self.relative[s]:.1e} (absolute {self.absolute[s]:.1e})" for s in self.relative
-        ]
+        lines = [f"{s}: off by {self.relative[s]:.1e} (absolute {self.absolute[s]:.1e})" for s in self.relative]
         lines += [f"{s}: not checked, {why}" for s, why in self.unchecked.items()]
         return "\n".join(lines)
 
@@ -157,18 +155,14 @@ class Trace:
     @cached_property
     def written(self) -> HeadWritten:
         """z W_O: what each head adds to the residual stream, [layer, head, pos, d_model]. Computed when asked for."""
-        return einsum(
-            self.z, self.w_o, "layer head pos d_head, layer head d_head d_model -> layer head pos d_model"
-        )
+        return einsum(self.z, self.w_o, "layer head pos d_head, layer head d_head d_model -> layer head pos d_model")
 
     @cached_property
     def written_length(self) -> Float[Tensor, "layer head pos"]:
         """Length of v W_O: how much each token would have to say if it got all of a head's attention."""
         # |v W_O| from d_head x d_head products, so that [layer, head, pos, d_model] is never in memory.
         gram = einsum(self.w_o, self.w_o, "layer head a d_model, layer head b d_model -> layer head a b")
-        squares = einsum(
-            self.v, gram, self.v, "layer head pos a, layer head a b, layer head pos b -> layer head pos"
-        )
+        squares = einsum(self.v, gram, self.v, "layer head pos a, layer head a b, layer head pos b -> layer head pos")
         return squares.clamp(min=0).sqrt()
 
     def head(self, name: object) -> HeadTrace:
@@ -197,9 +191,7 @@ class Trace:
             HeadIndexError: there is no such position; the message gives your own number.
         """
         if isinstance(given, bool) or not hasattr(given, "__index__"):
-            raise InputError(
-                f"{given!r} is not a position. Positions are whole numbers from 0. Give one of those."
-            )
+            raise InputError(f"{given!r} is not a position. Positions are whole numbers from 0. Give one of those.")
         if not -len(self) <= given < len(self):
             raise HeadIndexError(
                 f"There is no position {given}. This prompt has positions 0-{len(self) - 1}. Choose one of those."
@@ -270,9 +262,7 @@ class Trace:
         return found
 
     def _sum_over_heads(self) -> Float[Tensor, "layer pos d_model"]:
-        together = einsum(
-            self.z, self.w_o, "layer head pos d_head, layer head d_head d_model -> layer pos d_model"
-        )
+        together = einsum(self.z, self.w_o, "layer head pos d_head, layer head d_head d_model -> layer pos d_model")
         return together + self.b_o[:, None]
 
     def save(self, path: str | Path) -> Path:
@@ -353,8 +343,10 @@ def _same_sizes(trace: Trace) -> None:
     """A file may be valid and still not be a trace: every tensor has to fit the tokens."""
     n_layers, n_heads, n, d_head = trace.q.shape
     d_model = trace.attn_out.shape[-1]
-    vectors, cells = (n_layers, n_heads, n, d_head), (n_layers, n_heads, n, n)
-    expected = dict.fromkeys(("q", "k", "v", "z"), vectors) | dict.fromkeys(("scores", "pattern"), cells)
+    vectors: tuple[int, ...] = (n_layers, n_heads, n, d_head)
+    cells: tuple[int, ...] = (n_layers, n_heads, n, n)
+    expected: dict[str, tuple[int, ...]] = dict.fromkeys(("q", "k", "v", "z"), vectors)
+    expected |= dict.fromkeys(("scores", "pattern"), cells)
     expected |= {
         "attn_out": (n_layers, n, d_model),
         "w_o": (n_layers, n_heads, d_head, d_model),

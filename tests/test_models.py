@@ -20,9 +20,7 @@ TL3 = importlib.metadata.version("transformer-lens").startswith("3.")
 def hugging_face(folder):
     from transformers import AutoModelForCausalLM
 
-    return AutoModelForCausalLM.from_pretrained(
-        folder, attn_implementation="eager", dtype=torch.float32
-    ).eval()
+    return AutoModelForCausalLM.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).eval()
 
 
 @pytest.mark.parametrize("which", ["gpt2_folder", "llama_folder"])
@@ -200,9 +198,7 @@ def test_a_stage_that_never_comes_is_an_attention_error(small_gpt2):
     """A model whose fused kernel hands out nothing: the error names the stage and eager attention."""
     with pytest.raises(AttentionMissingError, match="eager"):
         small_gpt2._watcher("pattern", 0, lambda value: None, set(), False)(None)
-    fused = dataclasses.replace(
-        small_gpt2, _hooks=small_gpt2._hooks | {"pattern": "blocks.{layer}.attn.no_such_hook"}
-    )
+    fused = dataclasses.replace(small_gpt2, _hooks=small_gpt2._hooks | {"pattern": "blocks.{layer}.attn.no_such_hook"})
     with pytest.raises(AttentionMissingError, match=r"pattern in layer 0.*eager"):
         fused.run(torch.tensor([[0, 1]]), {("pattern", 0): lambda value: None})
 
@@ -211,9 +207,7 @@ def _state(raw):
     return {
         "parameters": {name: (p.detach().clone(), p.requires_grad) for name, p in raw.named_parameters()},
         "training": [part.training for part in raw.modules()],
-        "hooks": {
-            name: (len(point.fwd_hooks), len(point.bwd_hooks)) for name, point in raw.hook_dict.items()
-        },
+        "hooks": {name: (len(point.fwd_hooks), len(point.bwd_hooks)) for name, point in raw.hook_dict.items()},
         "flags": {k: v for k, v in vars(raw.cfg).items() if isinstance(v, bool | int | float | str)},
         "tokenizer": dict(raw.tokenizer.special_tokens_map),
         "grad": torch.is_grad_enabled(),

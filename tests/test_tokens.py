@@ -89,13 +89,7 @@ def test_any_text_comes_back(small_gpt2, text):
     """Whatever the text, the joined bytes of its tokens are that text, and labels and texts are as many."""
     tokens = tokenize(small_gpt2, text[:25])
     assert b"".join(tokens.bytes).decode() == text[:25]
-    assert (
-        len(tokens.ids)
-        == len(tokens.labels)
-        == len(tokens.texts)
-        == len(tokens.pieces)
-        == len(tokens.special)
-    )
+    assert len(tokens.ids) == len(tokens.labels) == len(tokens.texts) == len(tokens.pieces) == len(tokens.special)
 
 
 def test_bos_is_there_once(small_gpt2):

