@@ -149,3 +149,26 @@ def small_llama(llama_folder: Path) -> Any:
     import lensons
 
     return lensons.load_model(llama_folder)
+
+
+@pytest.fixture(scope="session")
+def smollm2_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """SmolLM2-135M-Instruct in Hugging Face format, from the GGUF file that LENSONS_SMOLLM2 names; skips without."""
+    given = os.environ.get("LENSONS_SMOLLM2")
+    if not given or not Path(given).is_file():
+        pytest.skip("LENSONS_SMOLLM2 names no GGUF file; `nox -s smollm2` fetches one")
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    path = Path(given)
+    folder = tmp_path_factory.mktemp("smollm2") / "SmolLM2-135M-Instruct"
+    AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32).save_pretrained(folder)
+    AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def smollm2(smollm2_folder: Path) -> Any:
+    """SmolLM2-135M-Instruct, loaded once."""
+    import lensons
+
+    return lensons.load_model(smollm2_folder)
