@@ -1,0 +1,99 @@
+"""Reading a pattern: what a caller may hand in, what is refused, and what is warned about."""
+
+import warnings
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from lensons.errors import AttentionMissingError, InputError, LensonsWarning
+
+# How far a row's sum may be from one: rounding of the type itself, over long rows.
+_ROW_TOLERANCE = {torch.float16: 5e-3, torch.bfloat16: 2e-2}
+_EAGER = 'Load the model with attn_implementation="eager", and ask for output_attentions=True.'
+
+
+def read_pattern(given: object) -> tuple[Float[Tensor, "*lead query key"], int]:
+    """The pattern as float32 (float64 stays), and which axis the batch is. Never the caller's own memory to write to.
+
+    A list or tuple of layers is stacked in front, so the batch is then axis 1.
+    """
+    if given is None:
+        raise AttentionMissingError(f"There are no attention weights: None was given. A pattern is needed. {_EAGER}")
+    if isinstance(given, list | tuple) and (not given or not isinstance(given[0], int | float | list | tuple)):
+        if not given or any(layer is None for layer in given):
+            what = "an empty tuple" if not given else "None for a layer"
+            raise AttentionMissingError(
+                f"There are no attention weights: {what} was given. The model ran with a fused kernel such as sdpa, "
+                f"which hands none out. {_EAGER}"
+            )
+        layers = [_tensor(layer) for layer in given]
+        if len({layer.shape for layer in layers}) > 1:
+            shapes = sorted({str(list(layer.shape)) for layer in layers})
+            raise InputError(
+                f"The layers' patterns differ in shape ({', '.join(shapes)}). All must be alike. "
+                "Give the layers of one forward pass."
+            )
+        return torch.stack([layer.to(layers[0].device) for layer in layers]), 1
+    return _tensor(given), 0
+
+
+def _tensor(given: object) -> Float[Tensor, "*lead query key"]:
+    if isinstance(given, Tensor):
+        tensor = given.detach()
+    elif hasattr(given, "__array__") or isinstance(given, list | tuple):
+        try:
+            tensor = torch.as_tensor(given)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise InputError(f"The pattern cannot be read as numbers ({error}). Give a tensor [..., query, key].") from error
+    else:
+        raise InputError(f"A {type(given).__name__} is not a pattern. Give a tensor shaped [..., query, key].")
+    if not tensor.is_floating_point():
+        raise InputError(
+            f"The pattern is {tensor.dtype}. Attention weights are floating-point numbers from 0 to 1. "
+            "Give the pattern after the softmax."
+        )
+    if tensor.ndim < 2 or tensor.shape[-1] != tensor.shape[-2] or not tensor.shape[-1]:
+        raise InputError(
+            f"The pattern is shaped {list(tensor.shape)}. Its last two axes, query and key, must be equally long. "
+            "In generation with a cache each step gives one row only: run the whole text in one forward pass."
+        )
+    return tensor
+
+
+def as_float(pattern: Float[Tensor, "*lead query key"]) -> Float[Tensor, "*lead query key"]:
+    """Half types as float32, so that sums are exact enough; float64 stays as it is."""
+    return pattern if pattern.dtype == torch.float64 else pattern.to(torch.float32)
+
+
+def check_rows(
+    pattern: Float[Tensor, "*lead query key"], real: Bool[Tensor, "*lead query"], dtype: torch.dtype
+) -> None:
+    """Refuse what is not a number; warn, once, of rows that do not sum to one or that look ahead."""
+    if not bool(pattern.isfinite().all()):
+        raise InputError(
+            "The pattern holds NaN or infinity. Attention weights are numbers from 0 to 1. "
+            "A row in which every key is masked becomes NaN: mark pads with attention_mask."
+        )
+    n = pattern.shape[-1]
+    tolerance = _ROW_TOLERANCE.get(dtype, 1e-3)
+    sums = pattern.sum(-1)
+    off = (sums - 1).abs().masked_fill(~real, 0)
+    troubles: Sequence[str] = []
+    if bool((off > tolerance).any()):
+        low = float(sums.masked_fill(~real, torch.inf).min())
+        high = float(sums.masked_fill(~real, -torch.inf).max())
+        troubles = [
+            f"rows sum to {low:.4g}-{high:.4g} instead of 1 (is the model in training mode, with dropout, "
+            "or was the pattern edited?)"
+        ]
+    ahead = pattern[..., torch.ones(n, n, dtype=torch.bool, device=pattern.device).triu(1)]
+    if bool((ahead.abs() > tolerance / n).any()):
+        troubles = [
+            *troubles,
+            f"{float(ahead.sum()):.4g} of {float(sums.sum()):.4g} of the weight is on later tokens "
+            "(these scores are for models that read left to right)",
+        ]
+    if troubles:
+        warnings.warn(f"This pattern is unusual: {'; '.join(troubles)}.", LensonsWarning, stacklevel=4)
