@@ -1,0 +1,29 @@
+"""Figures: numbers with a title, a caption and a text form; pictures that need no script and no network."""
+
+from lensons.figures.figure import Figure, Table, style_sheet
+from lensons.figures.make import (
+    all_heads_figure,
+    difference_figure,
+    head_scores_figure,
+    line_figure,
+    pattern_figure,
+    row_figure,
+    table_figure,
+)
+from lensons.figures.markup import three_digits
+from lensons.figures.page import document
+
+__all__ = [
+    "Figure",
+    "Table",
+    "all_heads_figure",
+    "difference_figure",
+    "document",
+    "head_scores_figure",
+    "line_figure",
+    "pattern_figure",
+    "row_figure",
+    "style_sheet",
+    "table_figure",
+    "three_digits",
+]

@@ -1,0 +1,146 @@
+"""A figure: data, a caption and a text form first; HTML only at the very end. A figure never computes attention."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from lensons.errors import InputError, MissingPackageError
+from lensons.figures import svg
+from lensons.figures.markup import asset, content_id, json_block, render, three_digits
+from lensons.files import written_whole
+
+
+@dataclass(frozen=True)
+class Table:
+    """The numbers behind a figure.
+
+    Attributes:
+        columns: their headings.
+        rows: one tuple a row; numbers in full precision, None where there is nothing to say.
+        bars: columns whose numbers, from 0 to 1, also show as bars.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    bars: frozenset[str] = frozenset()
+
+    def cells(self) -> list[list[dict[str, Any]]]:
+        """Every cell as a reader sees it: its text, all its digits, whether it is a number, how long its bar is."""
+        out = []
+        for row in self.rows:
+            cells = []
+            for column, value in zip(self.columns, row, strict=True):
+                number = isinstance(value, float)
+                bar = max(0.0, min(1.0, value)) if number and column in self.bars and value == value else None
+                text = "" if value is None else three_digits(value) if number else str(value)
+                full = repr(value) if number else ""
+                cells.append({"text": text, "full": full, "number": isinstance(value, int | float), "bar": bar})
+            out.append(cells)
+        return out
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Figure:
+    """Something to look at, and everything that is needed without looking.
+
+    Attributes:
+        kind: what sort of figure it is.
+        title: what to see.
+        caption: how to read it.
+        alt: the same in one sentence, for who cannot see it.
+        data: the numbers, as plain data or arrays.
+        table: the numbers as a table.
+        picture: an SVG, or None where the table is the picture.
+        legend: whether the colour scale is shown.
+        live: a CircuitsVis view that takes the picture's place where the page carries CircuitsVis, or None.
+    """
+
+    kind: str
+    title: str
+    caption: str
+    alt: str
+    data: Mapping[str, Any]
+    table: Table
+    picture: Markup | None = None
+    legend: bool = False
+    live: Mapping[str, Any] | None = None
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        """An id that the content decides."""
+        return content_id(self.kind, self.title, self.caption, self.alt, self.table.columns, self.table.rows)
+
+    def html(self) -> Markup:
+        """The figure for a page that has the style sheet: SVG, legend, text form; CircuitsVis where the page has it."""
+        live = None if self.live is None else json_block(self.live)
+        return render("figure.html.j2", figure=self, live=live, static=False, image="")
+
+    def notebook_html(self) -> Markup:
+        """The figure for a notebook: it brings its own style, and survives where scripts, styles and SVG are removed."""
+        image = "" if self.picture is None else svg.data_address(self.picture)
+        body = render("figure.html.j2", figure=self, live=None, static=True, image=image)
+        return Markup("<style>{}</style><div class='lensons'>{}</div>").format(style_sheet(), body)
+
+    def to_dataframe(self) -> Any:
+        """The numbers behind the figure, as a pandas DataFrame.
+
+        Raises:
+            MissingPackageError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise MissingPackageError(
+                "to_dataframe needs pandas, which is not installed. Use .table.rows, or `pip install pandas`."
+            ) from error
+        return pandas.DataFrame(list(self.table.rows), columns=list(self.table.columns))
+
+    def save(self, path: str | Path) -> Path:
+        """Write the figure to ``x.html`` (one file, no network), ``x.svg`` or ``x.csv``.
+
+        Raises:
+            InputError: another ending, or a picture was asked of a figure that is a table.
+            FileError: the file cannot be written.
+        """
+        ending = Path(path).suffix.lower()
+        if ending == ".html":
+            from lensons.figures.page import document
+
+            return written_whole(path, document(self.title, [self.html()], live=self.live is not None))
+        if ending == ".csv":
+            out = io.StringIO()
+            rows = csv.writer(out, lineterminator="\n")
+            rows.writerows([self.table.columns, *self.table.rows])
+            return written_whole(path, out.getvalue())
+        if ending != ".svg":
+            raise InputError(f"{str(path)!r} ends in {ending!r}. Allowed are .html, .svg and .csv. Choose one.")
+        if self.picture is None:
+            raise InputError(f"The figure {self.title!r} is a table, not a picture. Save it as .html or .csv.")
+        return written_whole(path, svg.standalone(self.picture))
+
+    def _repr_html_(self) -> str:
+        return str(self.notebook_html())
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+    def __repr__(self) -> str:
+        return f"Figure({self.title!r}: {self.alt})"
+
+
+def style_sheet() -> Markup:
+    """The style sheet of all figures."""
+    return Markup(asset("picture.css") + asset("figure.css"))  # noqa: S704 - our own files
+
+
+def rows_of(columns: Sequence[Sequence[Any]]) -> tuple[tuple[Any, ...], ...]:
+    """Columns to rows; numpy's numbers as plain ones."""
+    return tuple(
+        tuple(value.item() if hasattr(value, "item") else value for value in row) for row in zip(*columns, strict=True)
+    )

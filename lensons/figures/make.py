@@ -1,0 +1,210 @@
+"""The figures of the lessons, each made from numbers that are there already. Nothing here computes attention."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from lensons.errors import InputError
+from lensons.figures import circuitsvis, svg
+from lensons.figures.figure import Figure, Table, rows_of
+from lensons.figures.markup import three_digits
+from lensons.heads import HeadName
+from lensons.tokens import Tokens
+
+
+def _array(numbers: Any) -> np.ndarray:
+    """A torch tensor on any device and of any type, or whatever numpy reads; never the caller's own memory."""
+    if hasattr(numbers, "detach"):
+        numbers = numbers.detach().cpu().float().numpy()
+    return np.array(numbers, dtype=np.float64)
+
+
+def pattern_figure(
+    tokens: Tokens | Sequence[str],
+    pattern: Any,
+    *,
+    heads: Sequence[Any],
+    row: int | None = None,
+    title: str | None = None,
+    caption: str | None = None,
+    causal: bool = True,
+    looks: str = "looks (query)",
+    looked_at: str = "is looked at (key)",
+) -> Figure:
+    """One head's pattern as a grid, or several heads to choose from.
+
+    Args:
+        tokens: what the model read, or labels.
+        pattern: [head, query, key], or [query, key] for one head.
+        heads: the heads' names, as many as there are patterns.
+        row: a query whose row is ringed.
+        title, caption: instead of the usual ones.
+        causal: False draws the upper triangle too, for models that read both ways.
+        looks, looked_at: what the rows and columns are called.
+    """
+    labels = list(tokens.labels) if isinstance(tokens, Tokens) else [str(label) for label in tokens]
+    weights = _array(pattern)
+    if weights.ndim == 4 and weights.shape[0] == 1:
+        weights = weights[0]
+    if weights.ndim == 2:
+        weights = weights[None]
+    n = len(labels)
+    if weights.ndim != 3 or weights.shape[1:] != (n, n):
+        what = "a batch: choose one item, for instance pattern[0]" if weights.ndim == 4 else "one head, or [head, ...]"
+        raise InputError(
+            f"The pattern is shaped {list(weights.shape)} for {n} tokens. Allowed is [head, {n}, {n}] ({what})."
+        )
+    if len(heads) != len(weights):
+        raise InputError(f"{len(heads)} names were given for {len(weights)} heads. Give one for each.")
+    names = [str(HeadName(*head)) if isinstance(head, tuple) else str(head) for head in heads]
+    first = weights[0]
+    cells = [(q, k) for q in range(n) for k in range(n if not causal else q + 1)]
+    if n > circuitsvis.MOST_TOKENS:  # of a long text the table keeps what can be read: the largest of each row
+        cells = [(q, k) for q in range(n) for k in np.argsort(-first[q, : q + 1])[:3]]
+    named = " and ".join([", ".join(names[:3]), f"{len(names) - 3} more"] if len(names) > 3 else [", ".join(names)])
+    thinned = f" {n} tokens: one pixel a cell, faint ones drawn stronger." if n > circuitsvis.MOST_TOKENS else ""
+    return Figure(
+        kind="pattern",
+        title=title or f"What {named} looks at",
+        caption=(caption or "Each row is a token that looks. It shares out exactly 1 over the columns.") + thinned,
+        alt=f"Pattern of head {names[0]} on {n} tokens. " + _strongest(labels, first),
+        data={"labels": labels, "pattern": weights, "heads": names, "row": row},
+        table=Table(
+            (looks, looked_at, "weight"),
+            tuple((labels[q], labels[k], float(first[q, k])) for q, k in cells),
+            frozenset({"weight"}),
+        ),
+        picture=svg.heat_map(labels, first, alt=f"Pattern of head {names[0]}", row=row, causal=causal),
+        legend=True,
+        live=circuitsvis.heads_view(labels, weights, names, causal) if n <= circuitsvis.MOST_TOKENS else None,
+    )
+
+
+def _strongest(labels: Sequence[str], pattern: np.ndarray) -> str:
+    """In words, the three cells below the first row that are strongest."""
+    order = np.dstack(np.unravel_index(np.argsort(-pattern, axis=None), pattern.shape))[0]
+    cells = [(q, k) for q, k in order.tolist() if q > 0][:3]
+    return "Strongest: " + "; ".join(f"{labels[q]} at {labels[k]} {three_digits(pattern[q, k])}" for q, k in cells)
+
+
+def row_figure(
+    tokens: Tokens, weights: Any, *, query: int, title: str, caption: str, columns: Mapping[str, Any] | None = None
+) -> Figure:
+    """What one token looks at: a bar for every token up to and with it.
+
+    Args:
+        tokens: what the model read.
+        weights: the shares of that row, [key].
+        query: which position looks.
+        title, caption: what to see, and how to read it.
+        columns: further numbers for each key, shown beside the weights.
+    """
+    shares = _array(weights)[: query + 1]
+    extra = {name: _array(values)[: query + 1] for name, values in (columns or {}).items()}
+    labels = tokens.labels[: query + 1]
+    best = int(shares.argmax())
+    return Figure(
+        kind="row",
+        title=title,
+        caption=caption,
+        alt=f"{tokens.labels[query]} looks most at {labels[best]}, {three_digits(float(shares[best]))} of its 1.",
+        data={"labels": list(labels), "weights": shares, "query": query, **extra},
+        table=Table(
+            ("token looked at", "weight", *extra), rows_of([labels, shares, *extra.values()]), frozenset({"weight"})
+        ),
+    )
+
+
+def table_figure(
+    kind: str,
+    title: str,
+    caption: str,
+    alt: str,
+    columns: Mapping[str, Sequence[Any]],
+    bars: Sequence[str] = (),
+) -> Figure:
+    """Numbers that are best read as a table; the columns named in ``bars`` show as bars as well."""
+    return Figure(
+        kind, title, caption, alt, dict(columns), Table(tuple(columns), rows_of(list(columns.values())), frozenset(bars))
+    )
+
+
+def difference_figure(
+    tokens_a: Tokens, tokens_b: Tokens, difference: Any, *, title: str, caption: str, alt: str
+) -> Figure:
+    """Two texts side by side, and for each row how far the two patterns are apart, at most, over all heads."""
+    gaps = _array(difference)
+    labels_a, labels_b = tokens_a.labels[: len(gaps)], tokens_b.labels[: len(gaps)]
+    same = ["same" if a == b else "changed" for a, b in zip(tokens_a.ids, tokens_b.ids, strict=False)][: len(gaps)]
+    return table_figure(
+        "difference",
+        title,
+        caption,
+        alt,
+        {
+            "position": list(range(len(gaps))),
+            "first text": labels_a,
+            "second text": labels_b,
+            "token": same,
+            "largest difference of this row": gaps.tolist(),
+        },
+        ["largest difference of this row"],
+    )
+
+
+def all_heads_figure(
+    values: Any, *, kind: str, chance: float, low: Any = None, high: Any = None, caption: str | None = None
+) -> Figure:
+    """All heads on one grid, coloured by one score; the best five are ringed."""
+    score = _array(values)
+    down = np.full_like(score, np.nan) if low is None else _array(low)
+    up = np.full_like(score, np.nan) if high is None else _array(high)
+    order = [i for i in np.argsort(-np.nan_to_num(score, nan=-1), axis=None) if not np.isnan(score.flat[i])]
+    heads = [HeadName(*(int(x) for x in divmod(int(i), score.shape[1]))) for i in order]
+    best = heads[:5]
+    word = kind.replace("_", " ")
+    first = f"Highest: {best[0]} with {three_digits(float(score[best[0]]))}." if best else "It is not defined here."
+    every = [HeadName(layer, head) for layer in range(score.shape[0]) for head in range(score.shape[1])]
+    rows = tuple(
+        (str(h), float(score[h]), float(down[h]), float(up[h]), float(chance))
+        for h in [*heads, *(h for h in every if h not in set(heads))]
+    )
+    return Figure(
+        kind="all-heads",
+        title=f"Every head, by its {word} score",
+        caption=caption
+        or f"1 is a perfect {word} head. A head that looks everywhere alike would score {three_digits(chance)}. "
+        "The five highest are ringed.",
+        alt=f"{score.size} heads coloured by {word} score. {first} Chance is {three_digits(chance)}.",
+        data={"values": score, "low": down, "high": up, "chance": chance, "kind": kind},
+        table=Table(("head", "score", "95 % from", "to", "chance"), rows, frozenset({"score"})),
+        picture=svg.head_grid(score, alt=f"{word} score of {score.size} heads. {first}", best=best),
+        legend=False,
+    )
+
+
+def head_scores_figure(table: Any, kind: str) -> Figure:
+    """One kind of score of a :class:`lensons.HeadScores`."""
+    return all_heads_figure(
+        table.values[kind], kind=kind, chance=table.chance[kind], low=table.low[kind], high=table.high[kind]
+    )
+
+
+def line_figure(
+    title: str,
+    caption: str,
+    alt: str,
+    x: tuple[str, Sequence[float]],
+    lines: Mapping[str, Sequence[float]],
+    y: str,
+    labels: Sequence[str] | None = None,
+) -> Figure:
+    """One or more lines over a common axis."""
+    name, places = x
+    columns: dict[str, Any] = {name: [float(place) if labels is None else place for place in places]}
+    if labels is not None:
+        columns["token"] = list(labels)
+    columns |= {line: [float(value) for value in values] for line, values in lines.items()}
+    picture = svg.lines([(line, list(places), list(values)) for line, values in lines.items()], alt=alt, x=name, y=y)
+    return Figure("lines", title, caption, alt, columns, Table(tuple(columns), rows_of(list(columns.values()))), picture)

@@ -1,0 +1,69 @@
+"""The one place where text becomes HTML. Templates escape; JSON blocks cannot end a script; ids come from content."""
+
+import hashlib
+import json
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+# Characters that end a script block, or a line in JavaScript, inside JSON.
+_UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+
+
+@lru_cache(maxsize=32)
+def asset(name: str) -> str:
+    """A file that ships with the figures, as text."""
+    return (files("lensons.figures") / "assets" / name).read_text(encoding="utf-8")
+
+
+@lru_cache(maxsize=1)
+def _templates() -> Environment:
+    environment = Environment(
+        loader=FunctionLoader(asset), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["three"] = three_digits
+    return environment
+
+
+def render(template: str, **values: Any) -> Markup:
+    """Fill a template; whatever is not Markup is escaped, in text and in attributes."""
+    return Markup(_templates().get_template(template).render(**values))  # noqa: S704 - the template escapes
+
+
+def json_block(data: Any) -> Markup:
+    """Data as JSON that can stand in a script element, whatever text it holds."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return Markup("".join(_UNSAFE.get(character, character) for character in text))  # noqa: S704 - made safe above
+
+
+def content_id(*parts: object) -> str:
+    """An id that the content decides: the same figure always has the same one. It starts with a letter."""
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode("utf-8", "surrogatepass"))
+    return "l" + digest.hexdigest()[:12]
+
+
+def three_digits(number: float) -> str:
+    """Three significant digits, as a reader sees a number.
+
+    Example:
+        >>> three_digits(0.123456), three_digits(41.3), three_digits(0.99999), three_digits(0.00001)
+        ('.123', '41.3', '1.00', '1.0e-5')
+    """
+    if number != number:
+        return "not defined"
+    if number in (float("inf"), float("-inf")):
+        return "masked" if number < 0 else "infinite"
+    size = abs(number)
+    if size == 0:
+        return "0"
+    if size < 0.001:
+        mantissa, exponent = f"{number:.1e}".split("e")
+        return f"{mantissa}e{int(exponent)}"
+    if round(size, 3) < 1:
+        text = f"{number:.3f}"
+        return text.replace("0.", ".", 1)
+    decimals = max(0, 2 - len(str(int(round(size, 2)))) + 1)
+    return f"{number:,.{decimals}f}"

@@ -1,0 +1,39 @@
+"""One self-contained HTML file: style once, CircuitsVis once, nothing fetched."""
+
+from collections.abc import Sequence
+
+from markupsafe import Markup
+
+from lensons import __version__
+from lensons.figures.circuitsvis import packed_bundle
+from lensons.figures.figure import style_sheet
+from lensons.figures.markup import asset, render
+
+
+def document(title: str, parts: Sequence[Markup], *, live: bool = False, footer: str = "") -> str:
+    """A whole page.
+
+    Args:
+        title: of the page; escaped.
+        parts: HTML that is safe already, in order.
+        live: whether a figure on it wants CircuitsVis.
+        footer: a line at the end, such as where the numbers come from.
+    """
+    page = render(
+        "page.html.j2",
+        title=title,
+        parts=parts,
+        version=__version__,
+        style=style_sheet() + Markup(asset("page.css")),  # noqa: S704 - our own file
+        footer=footer or f"Made with lensons {__version__}.",
+        bundle=packed_bundle() if live else "",
+        notices=_notices(),
+        host=Markup(asset("host.js")),  # noqa: S704 - our own file
+    )
+    return str(page)
+
+
+def _notices() -> str:
+    from importlib.resources import files
+
+    return (files("lensons.figures") / "NOTICES.md").read_text(encoding="utf-8")

@@ -1,0 +1,140 @@
+"""Pictures as SVG: a heat map, a grid of all heads, lines. They show without scripts, in light and dark.
+
+Colours are not fixed here: a cell says how strong it is (``--w`` from 0 to 1), the style sheet gives the colour.
+"""
+
+import base64
+import math
+import struct
+import zlib
+from collections.abc import Sequence
+
+import numpy as np
+from markupsafe import Markup
+
+from lensons.figures.markup import asset, render, three_digits
+
+_CHARACTER = 7.3  # width of a 12 px monospaced character
+_MOST_CELLS = 64  # tokens above which cells become one image
+
+
+def _label(text: str, longest: int = 14) -> str:
+    """A label short enough for an axis; the whole text stands in the table."""
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def heat_map(
+    labels: Sequence[str], pattern: np.ndarray, *, alt: str, row: int | None = None, causal: bool = True
+) -> Markup:
+    """One head's pattern: rows look, columns are looked at; hatched where nothing can be seen."""
+    n = len(labels)
+    short = [_label(label) for label in labels]
+    margin = max(map(len, short)) * _CHARACTER + 14
+    cell = 26 if n <= 24 else max(8, 620 // n)
+    if n > _MOST_CELLS:
+        cell = 640 / n
+    cells = []
+    if n <= _MOST_CELLS:
+        for q in range(n):
+            for k in range(n):
+                hidden = causal and k > q
+                title = (
+                    f"{labels[q]} cannot see {labels[k]}"
+                    if hidden
+                    else f"{labels[q]} looks at {labels[k]}: {three_digits(float(pattern[q, k]))}"
+                )
+                weight = 0.0 if hidden else float(pattern[q, k])
+                cells.append({"x": k * cell, "y": q * cell, "w": round(weight, 4), "hidden": hidden, "title": title})
+    step = max(1, math.ceil(13 / cell))
+    return render(
+        "heat.svg.j2",
+        labels=[{"text": text, "at": (i + 0.5) * cell} for i, text in enumerate(short) if i % step == 0],
+        cells=cells,
+        image="" if cells else _image(pattern, causal),
+        cell=cell,
+        size=n * cell,
+        margin=margin,
+        row=row,
+        alt=alt,
+        hatch=f"hatch-{n}-{len(alt)}",
+    )
+
+
+def head_grid(values: np.ndarray, *, alt: str, best: Sequence[tuple[int, int]] = ()) -> Markup:
+    """All heads, a row a layer, coloured by one score; the best ones are ringed."""
+    n_layers, n_heads = values.shape
+    size = 34
+    cells = [
+        {
+            "x": head * size,
+            "y": layer * size,
+            "w": 0.0 if math.isnan(values[layer, head]) else round(float(min(max(values[layer, head], 0), 1)), 4),
+            "undefined": math.isnan(values[layer, head]),
+            "text": "" if math.isnan(values[layer, head]) else three_digits(float(values[layer, head]))[:3],
+            "best": (layer, head) in set(best),
+            "title": f"L{layer}H{head}: {three_digits(float(values[layer, head]))}",
+        }
+        for layer in range(n_layers)
+        for head in range(n_heads)
+    ]
+    return render("heads.svg.j2", cells=cells, size=size, n_layers=n_layers, n_heads=n_heads, alt=alt)
+
+
+def lines(series: Sequence[tuple[str, Sequence[float], Sequence[float]]], *, alt: str, x: str, y: str) -> Markup:
+    """Lines over a common axis; each ``(name, xs, ys)``, told apart by dash as well as colour."""
+    width, height = 620.0, 240.0
+    xs = [value for _, places, _ in series for value in places]
+    ys = [value for _, _, values in series for value in values if not math.isnan(value)]
+    left, right = min(xs), max(xs)
+    top = max([*ys, 1e-9])
+    scale_x = width / ((right - left) or 1)
+    drawn = []
+    for index, (name, places, values) in enumerate(series):
+        points = " ".join(
+            f"{(px - left) * scale_x:.1f},{height - py / top * height:.1f}"
+            for px, py in zip(places, values, strict=True)
+            if not math.isnan(py)
+        )
+        drawn.append({"name": name, "points": points, "number": index, "key": 20 + index * 150})
+    ticks = [{"at": height - share * height, "text": three_digits(share * top)} for share in (0, 0.5, 1)]
+    return render(
+        "lines.svg.j2", lines=drawn, ticks=ticks, width=width, height=height, alt=alt, x=x, y=y,
+        left=f"{left:g}", right=f"{right:g}",
+    )  # fmt: skip
+
+
+def standalone(picture: Markup) -> str:
+    """An SVG as a file of its own: with its colours, following the reader's light or dark."""
+    style = Markup("<style>{}</style>").format(Markup(asset("picture.css")))  # noqa: S704 - our own file
+    head, _, rest = picture.partition(">")
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + head + ">" + style + rest
+
+
+def data_address(picture: Markup) -> str:
+    """An SVG as the address of an image, which survives where SVG elements are removed."""
+    return "data:image/svg+xml;base64," + base64.b64encode(standalone(picture).encode()).decode()
+
+
+def _image(pattern: np.ndarray, causal: bool) -> str:
+    """A long pattern as one small image: a palette of 256 steps from paper to ink, one pixel a cell."""
+    weights = np.clip(np.nan_to_num(pattern), 0, 1)
+    # The square root keeps single faint cells visible; the caption says so.
+    pixels = np.round(np.sqrt(weights) * 254).astype(np.uint8)
+    if causal:
+        pixels[np.triu_indices(len(pixels), 1)] = 255
+    steps = np.linspace(0, 1, 255)[:, None]
+    palette = np.round(np.array([247, 248, 252]) * (1 - steps) + np.array([27, 38, 96]) * steps).astype(np.uint8)
+    palette = np.concatenate([palette, np.array([[226, 226, 226]], np.uint8)])
+    height, width = pixels.shape
+    raw = b"".join(b"\0" + line.tobytes() for line in pixels)
+    body = (
+        _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0))
+        + _chunk(b"PLTE", palette.tobytes())
+        + _chunk(b"IDAT", zlib.compress(raw, 9))
+        + _chunk(b"IEND", b"")
+    )
+    return "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n" + body).decode()
+
+
+def _chunk(name: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
