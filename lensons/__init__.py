@@ -15,7 +15,6 @@ _WHERE = {
     "Check": "lensons.tracing",
     "HeadName": "lensons.heads",
     "HeadScores": "lensons.scoring",
-    "InductionLesson": "lensons.lessons",
     "LensonsError": "lensons.errors",
     "LensonsWarning": "lensons.errors",
     "Lesson": "lensons.lessons",
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from lensons.errors import LensonsWarning as LensonsWarning
     from lensons.heads import HeadName as HeadName
     from lensons.lessons import AttentionLesson as AttentionLesson
-    from lensons.lessons import InductionLesson as InductionLesson
     from lensons.lessons import Lesson as Lesson
     from lensons.models import LoadedModel as LoadedModel
     from lensons.models import load_model as load_model
@@ -56,7 +54,6 @@ __all__ = [
     "Check",
     "HeadName",
     "HeadScores",
-    "InductionLesson",
     "LensonsError",
     "LensonsWarning",
     "Lesson",

@@ -21,7 +21,7 @@ from lensons.errors import InputError, LensonsError
 if TYPE_CHECKING:
     from lensons.tracing import Check, HeadTrace, Trace
 
-_LESSONS = {"attention": "AttentionLesson", "induction": "InductionLesson"}
+_LESSONS = {"attention": "AttentionLesson"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
