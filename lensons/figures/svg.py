@@ -70,7 +70,7 @@ def head_grid(values: np.ndarray, *, alt: str, best: Sequence[tuple[int, int]] =
             "y": layer * size,
             "w": 0.0 if math.isnan(values[layer, head]) else round(float(min(max(values[layer, head], 0), 1)), 4),
             "undefined": math.isnan(values[layer, head]),
-            "text": "" if math.isnan(values[layer, head]) else three_digits(float(values[layer, head]))[:3],
+            "text": "" if math.isnan(values[layer, head]) else _two_digits(float(values[layer, head])),
             "best": (layer, head) in set(best),
             "title": f"L{layer}H{head}: {three_digits(float(values[layer, head]))}",
         }
@@ -78,6 +78,11 @@ def head_grid(values: np.ndarray, *, alt: str, best: Sequence[tuple[int, int]] =
         for head in range(n_heads)
     ]
     return render("heads.svg.j2", cells=cells, size=size, n_layers=n_layers, n_heads=n_heads, alt=alt)
+
+
+def _two_digits(score: float) -> str:
+    """A score as it fits into a small square."""
+    return f"{score:.2f}".replace("0.", ".", 1)
 
 
 def lines(series: Sequence[tuple[str, Sequence[float], Sequence[float]]], *, alt: str, x: str, y: str) -> Markup:
@@ -88,14 +93,15 @@ def lines(series: Sequence[tuple[str, Sequence[float], Sequence[float]]], *, alt
     left, right = min(xs), max(xs)
     top = max([*ys, 1e-9])
     scale_x = width / ((right - left) or 1)
-    drawn = []
+    drawn, key = [], 0.0
     for index, (name, places, values) in enumerate(series):
         points = " ".join(
             f"{(px - left) * scale_x:.1f},{height - py / top * height:.1f}"
             for px, py in zip(places, values, strict=True)
             if not math.isnan(py)
         )
-        drawn.append({"name": name, "points": points, "number": index, "key": 20 + index * 150})
+        drawn.append({"name": name, "points": points, "number": index, "key": key})
+        key += 46 + len(name) * 6.6
     ticks = [{"at": height - share * height, "text": three_digits(share * top)} for share in (0, 0.5, 1)]
     return render(
         "lines.svg.j2", lines=drawn, ticks=ticks, width=width, height=height, alt=alt, x=x, y=y,

@@ -1,4 +1,4 @@
-// Puts CircuitsVis' views in the place of the pictures, once its bundle is unpacked. Fetches nothing.
+// Adds CircuitsVis' views below the pictures, once its bundle is unpacked. Fetches nothing.
 (async () => {
   const packed = document.getElementById("lensons-circuitsvis");
   const blocks = document.querySelectorAll("script.lensons-live");
@@ -10,10 +10,11 @@
   document.head.append(script);
   for (const block of blocks) {
     const figure = block.closest("figure");
-    const place = figure.querySelector(".live");
+    const live = figure.querySelector(".live");
+    const place = live.querySelector(".view");
     const view = JSON.parse(block.textContent);
     place.id = figure.id + "-view"; // CircuitsVis finds its place by id
-    place.hidden = false;
+    live.hidden = false;
     CircuitsVis.render(place.id, CircuitsVis[view.component], view.props);
     figure.dataset.live = "circuitsvis";
   }
