@@ -161,6 +161,7 @@ class _Subject:
         self.batches = [Batch.of(prompts[start : start + 8]) for start in range(0, len(prompts), 8)]
         self.n_prompts = len(prompts)
         self.means = self._mean_outputs() if mode == "mean" else None
+        self._known: dict[frozenset[HeadName], Loss] = {}
         self.before = self.loss(())
 
     def _mean_outputs(self) -> Float[Tensor, "layer head d_head"]:
@@ -183,7 +184,13 @@ class _Subject:
         return total / count
 
     def loss(self, heads: Sequence[HeadName]) -> Loss:
-        """The mean loss with these heads taken out."""
+        """The mean loss with these heads taken out; measured once for each set of heads."""
+        chosen = frozenset(heads)
+        if chosen not in self._known:
+            self._known[chosen] = self._measure(chosen)
+        return self._known[chosen]
+
+    def _measure(self, heads: frozenset[HeadName]) -> Loss:
         hooks: dict[tuple[Stage, int], Hook] = {}
         for layer in {head.layer for head in heads}:
             hooks["z", layer] = self._replace(layer, [head.head for head in heads if head.layer == layer])
@@ -214,14 +221,10 @@ class _Subject:
         others = [head for head in every if head not in excluded]
         pool = others if len(others) >= n else every
         generator = torch.Generator().manual_seed(0)
-        known: dict[tuple[HeadName, ...], Loss] = {}
         changes = []
         for _ in range(RANDOM_DRAWS):
             chosen = torch.randperm(len(pool), generator=generator)[:n].tolist()
-            drawn = tuple(pool[i] for i in sorted(chosen))
-            if drawn not in known:  # the same draw again is the same number
-                known[drawn] = self.loss(drawn).minus(self.before)
-            changes.append(known[drawn])
+            changes.append(self.loss([pool[i] for i in chosen]).minus(self.before))
         return tuple(changes)
 
     def ablate(self, heads: tuple[HeadName, ...], random: tuple[Loss, ...]) -> Ablation:
