@@ -442,7 +442,7 @@ def test_published_induction_heads(reference):
     for layer, heads in ((5, (1, 5)), (6, (9,))):
         data = reference(f"patterns/arena101_L{layer}")
         pattern = torch.from_numpy(data["pattern"])
-        ids = next(torch.from_numpy(value) for value in data.values() if value.ndim == 1 and len(value) == 101)
+        ids = torch.from_numpy(data["token_ids"])
         value = scores.induction(pattern, ids, bos=True)
         for head in range(12):
             assert (float(value[head]) > 0.89) == (head in heads), (layer, head, float(value[head]))
