@@ -1,0 +1,224 @@
+"""Figures without a browser: their numbers, their text forms, and that text cannot run."""
+
+import math
+import re
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lensons
+from lensons.errors import FileError, InputError, MissingPackageError
+from lensons.figures import circuitsvis, document, head_scores_figure, pattern_figure, three_digits
+from lensons.figures.markup import content_id, json_block
+from tests.conftest import SENTENCE
+
+HOSTILE = ["</script><script>alert(1)</script>", "<b>x</b>", "a<b<c", '"onload="alert(1)', "<!--", "\u2028", "\x00\x07", "x" * 500]
+
+
+class Elements(HTMLParser):
+    """Every element of a page, and the text of its cells."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags = []
+        self.feed(str(text))
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+
+
+@pytest.fixture(scope="module")
+def figure(small_gpt2):
+    trace = lensons.trace(small_gpt2, SENTENCE)
+    return pattern_figure(trace.tokens, trace.pattern[1], heads=[(1, h) for h in range(4)], row=3)
+
+
+def test_every_visible_cell_is_in_the_table(figure):
+    """The table has one row for each cell that can be seen, with the weight in full precision."""
+    pattern = figure.data["pattern"][0]
+    n = len(pattern)
+    assert len(figure.table.rows) == n * (n + 1) // 2
+    rows = iter(figure.table.rows)
+    for q in range(n):
+        for k in range(q + 1):
+            assert next(rows)[2] == pattern[q, k]
+    assert len(figure.to_dataframe()) == len(figure.table.rows)
+
+
+def test_ho13_a_screen_reader_gets_name_and_table(figure):
+    """HO-13: the picture has a name with the head, the table has headers, and the values are those drawn."""
+    html = str(figure.html())
+    assert 'role="img"' in html
+    assert "L1H0" in re.search(r'aria-label="([^"]*)"', html)[1] + figure.alt
+    assert html.count('scope="col"') == 3
+    assert 'scope="row"' in html
+
+
+def test_the_same_figure_gives_the_same_bytes(figure, small_gpt2):
+    """Made twice, a figure is the same to the last byte, and its id starts with a letter."""
+    trace = lensons.trace(small_gpt2, SENTENCE)
+    again = pattern_figure(trace.tokens, trace.pattern[1], heads=[(1, h) for h in range(4)], row=3)
+    assert again.html() == figure.html()
+    assert again.notebook_html() == figure.notebook_html()
+    assert figure.id[0].isalpha()
+    assert content_id("a") != content_id("b")
+
+
+def test_the_notebook_form_survives_a_sanitizer(figure):
+    """HO-11: without style, script and SVG elements there is still a table and an image with a text."""
+    html = str(figure.notebook_html())
+    tags = Elements(html).tags
+    assert "script" not in tags
+    assert "svg" not in tags
+    assert {"table", "img"} <= set(tags)
+    assert re.search(r'<img src="data:image/svg\+xml;base64,[A-Za-z0-9+/=]+" alt="[^"]{20,}"', html)
+    assert set(figure._repr_mimebundle_()) == {"text/plain", "text/html"}
+    assert len(repr(figure)) < 400
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_text_makes_no_element(text):
+    """HO-08: tokens, titles and captions from anywhere are escaped in text, in attributes and in JSON."""
+    plain = pattern_figure(["a", "b"], np.array([[1.0, 0], [0.5, 0.5]]), heads=["L0H0"], title="t", caption="c")
+    hostile = pattern_figure([text, "b"], np.array([[1.0, 0], [0.5, 0.5]]), heads=["L0H0"], title=text, caption=text)
+    assert Elements(hostile.html()).tags == Elements(plain.html()).tags
+    assert Elements(document(text, [hostile.html()])).tags == Elements(document("t", [plain.html()])).tags
+    assert "</script" not in str(json_block({"x": text}))
+
+
+@given(st.text(max_size=30))
+def test_any_text_makes_a_page(text):
+    """Whatever a label holds, the picture is well-formed XML and the page has the template's elements."""
+    figure = pattern_figure([text, "b"], np.array([[1.0, 0], [0.5, 0.5]]), heads=["L0H0"], title=text)
+    assert Elements(figure.html()).tags.count("script") == 1
+    if all(character.isprintable() for character in text):
+        ET.fromstring(str(figure.picture))
+
+
+def test_masked_is_hatched_and_not_zero(figure):
+    """HO-12: a cell that cannot be seen is drawn another way than a cell with weight 0."""
+    svg = str(figure.picture)
+    n = len(figure.data["labels"])
+    assert svg.count('fill="url(#hatch') == n * (n - 1) // 2
+    assert "cannot see" in svg
+
+
+def test_ho09_two_way_patterns_show_all_cells():
+    """HO-09: with causal=False all nine cells are drawn and listed."""
+    pattern = np.array([[0.2, 0.3, 0.5], [0.1, 0.6, 0.3], [0.4, 0.4, 0.2]])
+    figure = pattern_figure(["a", "b", "c"], pattern, heads=["L0H0"], causal=False)
+    assert [row[2] for row in figure.table.rows] == pattern.flatten().tolist()
+    assert figure.live["props"]["maskUpperTri"] is False
+    assert "fill=\"url(#hatch" not in str(figure.picture)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
+def test_ho18_any_type_is_drawn(dtype):
+    """HO-18: half types, double and gradients are drawn, and the tensor is not changed."""
+    pattern = torch.eye(3, dtype=dtype).requires_grad_()
+    kept = pattern.detach().clone()
+    figure = pattern_figure(["a", "b", "c"], pattern, heads=["L0H0"])
+    assert figure.table.rows[0][2] == 1.0
+    assert torch.equal(pattern.detach(), kept)
+
+
+def test_ho17_a_long_text_is_one_small_image():
+    """HO-17: 1,024 tokens are drawn as one image that keeps a single bright cell, under 1.5 MB, and says so."""
+    n = 1024
+    pattern = np.tril(np.full((n, n), 1e-6))
+    pattern[900, 17] = 0.9
+    figure = pattern_figure([str(i) for i in range(n)], pattern, heads=["L0H0"])
+    html = str(figure.html())
+    assert len(html) < 1_500_000
+    assert figure.live is None
+    assert "one pixel a cell" in figure.caption
+    import base64
+    import zlib
+
+    png = base64.b64decode(re.search(r"data:image/png;base64,([^\"]+)", html)[1])
+    start = png.index(b"IDAT") + 4
+    length = int.from_bytes(png[start - 8 : start - 4], "big")
+    pixels = np.frombuffer(zlib.decompress(png[start : start + length]), np.uint8).reshape(n, n + 1)[:, 1:]
+    assert pixels[900, 17] == round(math.sqrt(0.9) * 254)
+    assert pixels[10, 20] == 255
+
+
+def test_one_cell(small_gpt2):
+    """HO-03: a single token is drawn as one cell."""
+    trace = lensons.trace(small_gpt2, [7])
+    figure = pattern_figure(trace.tokens, trace.pattern[0, 0], heads=["L0H0"])
+    assert str(figure.picture).count('class="cell"') == 1
+
+
+@pytest.mark.parametrize(
+    ("pattern", "says"),
+    [
+        (np.zeros((2, 1, 3, 3)), "choose one item"),
+        (np.zeros((1, 4, 4)), r"\[1, 4, 4\] for 3 tokens"),
+        (np.zeros((2, 3, 3)), "1 names were given for 2 heads"),
+    ],
+)
+def test_ho19_shapes_that_do_not_go_together(pattern, says):
+    """HO-19: a batch left in, or another length, is one clear error that names the numbers."""
+    with pytest.raises(InputError, match=says):
+        pattern_figure(["a", "b", "c"], pattern, heads=["L0H0"])
+
+
+def test_saving(figure, tmp_path):
+    """HTML, SVG and CSV are written; another ending, or a place that is not there, is one clear error."""
+    page = figure.save(tmp_path / "x.html").read_text(encoding="utf-8")
+    assert "https://" not in re.sub(r"(?s)<pre>.*?</pre>|<script.*?</script>|xmlns=\"[^\"]*\"", "", page)
+    ET.parse(figure.save(tmp_path / "x.svg"))
+    assert len(figure.save(tmp_path / "x.csv").read_text().splitlines()) == len(figure.table.rows) + 1
+    with pytest.raises(InputError, match=r"\.gif"):
+        figure.save(tmp_path / "x.gif")
+    with pytest.raises(FileError):
+        figure.save(tmp_path / "none" / "x.html")
+
+
+def test_all_heads_figure_ranks_and_says_chance(toy):
+    """The grid of heads lists all heads, best first, undefined last, with chance beside each."""
+    table = lensons.score_heads(toy, n_prompts=2, block_len=8)
+    figure = head_scores_figure(table, "induction")
+    assert [row[1] for row in figure.table.rows] == sorted((row[1] for row in figure.table.rows), reverse=True)
+    assert figure.table.rows[0][0] == str(table.top("induction", 1)[0][0])
+    assert three_digits(table.chance["induction"]) in figure.caption
+    undefined = head_scores_figure(lensons.score_heads(toy, "It was wide."), "induction")
+    assert "not defined" in undefined.alt
+
+
+def test_the_bundle_is_packed_once_and_guarded(monkeypatch):
+    """The bundle unpacks to CircuitsVis' own file without its source map; a changed bundle is one clear error."""
+    import base64
+    import gzip
+
+    code = gzip.decompress(base64.b64decode(circuitsvis.packed_bundle())).decode()
+    assert "AttentionHeads" in code
+    assert "sourceMappingURL=" not in code
+    monkeypatch.setattr(circuitsvis, "_COMPONENTS", ("NoSuchComponent",))
+    circuitsvis.packed_bundle.cache_clear()
+    with pytest.raises(MissingPackageError, match=r"changed its JavaScript bundle.*1\.43\.3"):
+        circuitsvis.packed_bundle()
+    monkeypatch.undo()
+    circuitsvis.packed_bundle.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0.0, "0"), (1.0, "1.00"), (0.5, ".500"), (0.9999, "1.00"), (-0.25, "-.250"), (41.26, "41.3"), (174.4, "174"), (1e-5, "1.0e-5"),
+     (123456.0, "123,456"), (9.996, "10.0"), (math.nan, "not defined"), (-math.inf, "masked")],
+)  # fmt: skip
+def test_three_digits(number, text):
+    """A number as a reader sees it."""
+    assert three_digits(number) == text
+
+
+@given(st.floats(0.001, 1e6))
+def test_three_digits_are_three(number):
+    """What is shown is within half a step of the third digit of the number."""
+    assert float(three_digits(number).replace(",", "")) == pytest.approx(number, rel=6e-3, abs=5e-4)
