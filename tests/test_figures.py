@@ -1,7 +1,10 @@
 """Figures without a browser: their numbers, their text forms, and that text cannot run."""
 
+import base64
+import gzip
 import math
 import re
+import zlib
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 
@@ -77,6 +80,8 @@ def test_the_notebook_form_survives_a_sanitizer(figure):
     assert "svg" not in tags
     assert {"table", "img"} <= set(tags)
     assert re.search(r'<img src="data:image/svg\+xml;base64,[A-Za-z0-9+/=]+" alt="[^"]{20,}"', html)
+    image = base64.b64decode(re.search(r"svg\+xml;base64,([^\"]+)", html)[1]).decode()
+    assert ET.fromstring(image).tag.endswith("svg")
     assert set(figure._repr_mimebundle_()) == {"text/plain", "text/html"}
     assert len(repr(figure)) < 400
 
@@ -137,9 +142,6 @@ def test_ho17_a_long_text_is_one_small_image():
     assert len(html) < 1_500_000
     assert figure.live is None
     assert "one pixel a cell" in figure.caption
-    import base64
-    import zlib
-
     png = base64.b64decode(re.search(r"data:image/png;base64,([^\"]+)", html)[1])
     start = png.index(b"IDAT") + 4
     length = int.from_bytes(png[start - 8 : start - 4], "big")
@@ -194,9 +196,6 @@ def test_all_heads_figure_ranks_and_says_chance(toy):
 
 def test_the_bundle_is_packed_once_and_guarded(monkeypatch):
     """The bundle unpacks to CircuitsVis' own file without its source map; a changed bundle is one clear error."""
-    import base64
-    import gzip
-
     code = gzip.decompress(base64.b64decode(circuitsvis.packed_bundle())).decode()
     assert "AttentionHeads" in code
     assert "sourceMappingURL=" not in code

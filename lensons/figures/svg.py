@@ -111,9 +111,8 @@ def lines(series: Sequence[tuple[str, Sequence[float], Sequence[float]]], *, alt
 
 def standalone(picture: Markup) -> str:
     """An SVG as a file of its own: with its colours, following the reader's light or dark."""
-    style = Markup("<style>{}</style>").format(Markup(asset("picture.css")))  # noqa: S704 - our own file
-    head, _, rest = picture.partition(">")
-    return '<?xml version="1.0" encoding="UTF-8"?>\n' + head + ">" + style + rest
+    head, _, rest = str(picture).partition(">")  # plain strings: Markup would escape what is added to it
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{head}><style>{asset("picture.css")}</style>{rest}'
 
 
 def data_address(picture: Markup) -> str:

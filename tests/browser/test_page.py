@@ -1,7 +1,5 @@
 """The saved lesson in a real browser, opened from disk, with no network."""
 
-import re
-
 import pytest
 
 import lensons
@@ -114,7 +112,6 @@ def test_hostile_text_is_text(opened, tmp_path, text):
     page.wait_for_selector("[data-live=circuitsvis] canvas", timeout=30_000)
     assert page.locator("img").count() == 0
     assert page.locator("figcaption b b, figcaption img, td b").count() == 0
-    assert page.locator("figcaption b").inner_text().strip() == re.sub(r"[\u2028\u2029]", " ", text).strip() or True
     assert page.evaluate("document.querySelector('figcaption b').textContent") == text
     assert page.locator("footer").is_visible()
 
@@ -129,4 +126,4 @@ def test_two_views_and_more_on_one_page(opened, tmp_path, toy):
     path.write_text(document("Many", [view.html() for view in views], live=True), encoding="utf-8")
     assert path.stat().st_size < 1_500_000
     page = opened(path)
-    page.wait_for_function("document.querySelectorAll('[data-live] canvas').length >= 12", timeout=60_000)
+    page.wait_for_function("() => document.querySelectorAll('[data-live] canvas').length >= 12", timeout=60_000)
