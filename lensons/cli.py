@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lensons import __version__
-from lensons.errors import InputError, LensonsError
+from lensons.errors import LensonsError
 
 if TYPE_CHECKING:
     from lensons.tracing import Check, HeadTrace, Trace
@@ -124,11 +124,6 @@ def _lesson(options: argparse.Namespace) -> None:
     with _quiet_stdout():
         model = _load(options)
         given = {key: value for key, value in (("text", options.text), ("other", options.other)) if value is not None}
-        if options.name != "attention" and given:
-            raise InputError(
-                f"--{' and --'.join(given)} cannot be used with the {options.name} lesson, which makes its own "
-                "tokens. Leave it out."
-            )
         lesson = getattr(lensons.lessons, _LESSONS[options.name])(model, **given)
         path = lesson.save(output)
         worksheet = None if options.worksheet is None else lesson.worksheet(options.worksheet)
@@ -159,8 +154,9 @@ def _readable_scores(table: Any, top: int) -> str:
     for kind in table.values:
         lines += ["", kind.replace("_", " ")]
         for head, score in table.top(kind, top):
-            low, high, chance = (float(part[kind][head]) for part in (table.low, table.high, table.chance))
-            lines.append(f"  {head!s:8} {score:.3f}   95 % from {low:.3f} to {high:.3f}   chance {chance:.3f}")
+            low, high = float(table.low[kind][head]), float(table.high[kind][head])
+            interval = f"95 % from {low:.3f} to {high:.3f}"
+            lines.append(f"  {head!s:8} {score:.3f}   {interval}   chance {table.chance[kind]:.3f}")
     return "\n".join(lines)
 
 

@@ -121,7 +121,6 @@ def test_score_text_and_csv(capsys, tmp_path):
         (["trace", "hello", "--save", "/nonexistent/x.safetensors"], "cannot be written"),
         (["lesson", "attention", "-o", "/nonexistent/x.html"], "cannot be written"),
         (["lesson", "attention", "--text", ""], "empty"),
-        (["lesson", "induction", "--text", "hello"], "cannot be used"),
         (["score", "--n-prompts", "0"], "n_prompts"),
         (["score", "--text", "hello", "--block-len", "5"], "block_len"),
     ],

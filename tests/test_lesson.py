@@ -173,7 +173,7 @@ def test_a_text_of_200_tokens(tmp_path, gpt2_folder):
     GPT2LMHeadModel(
         GPT2Config(vocab_size=vocab, n_positions=256, n_embd=32, n_layer=2, n_head=4, bos_token_id=0, eos_token_id=0)
     ).save_pretrained(folder)
-    lesson = lensons.AttentionLesson(folder, "street " * 100)
+    lesson = lensons.AttentionLesson(folder, "street " * 200)
     assert len(lesson.trace) >= 200
     assert lesson.save(tmp_path / "x.html").stat().st_size < 3_000_000
 
