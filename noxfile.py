@@ -70,7 +70,8 @@ def docs(session: nox.Session) -> None:
     """The site, made without a network, and then read in a browser that has none."""
     session.install("-e", ".[test,browser,docs]")
     shutil.rmtree("docs/_build/html", ignore_errors=True)
-    session.run(*"sphinx-build -n -W --keep-going -b html docs docs/_build/html".split(), env=quiet(session))
+    build = ("sphinx-build", "-n", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html")
+    session.run(*build, env=quiet(session))
     session.run("pytest", "-m", "site", *session.posargs, env=quiet(session))
 
 

@@ -80,14 +80,10 @@ def _mean_loss(losses: Sequence[Loss]) -> Loss:
         known = [value for value in values if value is not None]
         return sum(known) / len(known) if known else None
 
-    return Loss(
-        mean(loss.all for loss in losses) or 0.0, mean(x.first for x in losses), mean(x.second for x in losses)
-    )
+    return Loss(mean(loss.all for loss in losses) or 0.0, mean(x.first for x in losses), mean(x.second for x in losses))
 
 
-def ablate_heads(
-    model: Any, heads: Any, token_ids: Any, mode: Mode = "zero", block_len: int | None = None
-) -> Ablation:
+def ablate_heads(model: Any, heads: Any, token_ids: Any, mode: Mode = "zero", block_len: int | None = None) -> Ablation:
     """Take heads out together, and measure the loss again.
 
     Args:
@@ -145,9 +141,7 @@ def token_losses(
 class _Subject:
     """A model with its prompts: everything that taking out one head or another has in common."""
 
-    def __init__(
-        self, model: LoadedModel, prompts: Sequence[Sequence[int]], mode: Mode, block_len: int | None
-    ) -> None:
+    def __init__(self, model: LoadedModel, prompts: Sequence[Sequence[int]], mode: Mode, block_len: int | None) -> None:
         if mode not in get_args(Mode):
             raise InputError(f"mode={mode!r} was given. Allowed are zero and mean. Choose one of those.")
         shortest = min(map(len, prompts))
@@ -297,6 +291,4 @@ def head_card(model: Any, head: Any, text: Any, *, table: HeadScores | None = No
         kind: {**{what: float(part[kind][name]) for what, part in kept.items()}, "chance": table.chance[kind]}
         for kind in table.kinds
     }
-    return HeadCard(
-        name, scores, trace(model, text).head(name), trace(model, list(short)).head(name), ablation
-    )
+    return HeadCard(name, scores, trace(model, text).head(name), trace(model, list(short)).head(name), ablation)

@@ -8,7 +8,6 @@ seed always gives the same pairs.
 
 import random
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Literal
@@ -73,8 +72,7 @@ def it_pairs(n: int, seed: int = 0, clue: Clue = "end", split: Split = "held-out
     if clue not in ("end", "front"):
         raise InputError(f'clue={clue!r} was given. Allowed are "end" and "front". Choose one of them.')
     nouns = [pair for pair in noun_pairs(split) if pair != LESSON_NOUNS]
-    choices: list[Sequence[str]] = [VERBS, NEGATIONS, FEELINGS, SHAPES]
-    possible = list(product(nouns, *choices))
+    possible = list(product(nouns, VERBS, NEGATIONS, FEELINGS, SHAPES))
     if not 1 <= n <= len(possible):
         raise InputError(f"n={n} was given. There are 1 to {len(possible)} pairs to be had. Ask for fewer.")
     pairs = []

@@ -126,7 +126,7 @@ def given_prompts(model: LoadedModel, prompts: Any, attention_mask: Any = None) 
             "Leave it out: texts and lists have no pads."
         )
     elif isinstance(prompts, list | tuple) and prompts and all(hasattr(token, "__index__") for token in prompts):
-        rows = [prompts]
+        rows = [list(prompts)]
     elif isinstance(prompts, list | tuple):
         rows = list(prompts)
     else:

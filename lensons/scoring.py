@@ -5,7 +5,7 @@ import io
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -78,10 +78,7 @@ class HeadScores:
         value = self._of(kind)
         n_heads = value.shape[1]
         order = sorted(range(value.numel()), key=lambda i: (_rank(value.flatten()[i].item()), i))
-        return [
-            (HeadName(*divmod(i, n_heads)), value.flatten()[i].item())
-            for i in order[: whole_number("n", n, 1)]
-        ]
+        return [(HeadName(*divmod(i, n_heads)), value.flatten()[i].item()) for i in order[: whole_number("n", n, 1)]]
 
     def compare(self, other: "HeadScores", kind: str) -> list[tuple[HeadName, float, float, float]]:
         """Which heads moved: (head, other - this, low, high), largest move first.
@@ -101,8 +98,9 @@ class HeadScores:
         moved = after - before
         down = ((after - other.low[kind]) ** 2 + (self.high[kind] - before) ** 2).sqrt()
         up = ((other.high[kind] - after) ** 2 + (before - self.low[kind]) ** 2).sqrt()
+        low, high = moved - down, moved + up
         rows = [
-            (HeadName(layer, head), *(float(t[layer, head]) for t in (moved, moved - down, moved + up)))
+            (HeadName(layer, head), float(moved[layer, head]), float(low[layer, head]), float(high[layer, head]))
             for layer in range(moved.shape[0])
             for head in range(moved.shape[1])
         ]
@@ -381,9 +379,8 @@ class _Reducer:
 
     def __call__(self, pattern: Float[Tensor, "batch head query key"]) -> Float[Tensor, "batch kind head"]:
         pattern = pattern.float()
-        parts = iter(())  # type: Iterator[Tensor]
-        if self.cells is not None:
-            parts = iter((pattern.flatten(2) @ self.cells).double().unbind(-1))
+        sums = () if self.cells is None else (pattern.flatten(2) @ self.cells).double().unbind(-1)
+        parts = iter(sums)
         columns = [self._entropy(pattern) if kind == "entropy" else next(parts) for kind in self.kinds]
         return torch.stack(columns, dim=1)
 
@@ -453,7 +450,9 @@ Pooling = Callable[
 
 
 def _mean_of_prompts(
-    total: Float[Tensor, "prompt layer head"], count: Float[Tensor, " prompt"], weights: Float[Tensor, "resample prompt"]
+    total: Float[Tensor, "prompt layer head"],
+    count: Float[Tensor, " prompt"],
+    weights: Float[Tensor, "resample prompt"],
 ) -> Float[Tensor, "resample layer head"]:
     """The mean of the prompts' own scores; a prompt in which nothing counts is left out. 0 / 0 is NaN: undefined."""
     defined = (count > 0).double()
@@ -462,7 +461,9 @@ def _mean_of_prompts(
 
 
 def _mean_of_queries(
-    total: Float[Tensor, "prompt layer head"], count: Float[Tensor, " prompt"], weights: Float[Tensor, "resample prompt"]
+    total: Float[Tensor, "prompt layer head"],
+    count: Float[Tensor, " prompt"],
+    weights: Float[Tensor, "resample prompt"],
 ) -> Float[Tensor, "resample layer head"]:
     """All queries of all prompts alike."""
     return (weights @ total.flatten(1)).unflatten(1, total.shape[1:]) / (weights @ count)[:, None, None]

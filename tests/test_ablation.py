@@ -104,7 +104,11 @@ def test_a_heads_card(small_gpt2):
         (lambda m: ablate_heads(m, ["0.0"], [0, 1], mode="half"), InputError, "mode='half'"),
         (lambda m: ablate_heads(m, ["0.0"], [0]), InputError, "one token"),
         (lambda m: ablate_heads(m, ["0.0"], [0, 1, 2], block_len=5), InputError, "block_len=5"),
-        (lambda m: ablate_heads(m, ["0.0"], [[0, 1, 2, 3, 4], [0, 1, 2, 3]], block_len=2), InputError, "differ in length"),
+        (
+            lambda m: ablate_heads(m, ["0.0"], [[0, 1, 2, 3, 4], [0, 1, 2, 3]], block_len=2),
+            InputError,
+            "differ in length",
+        ),
     ],
 )
 def test_bad_input(small_gpt2, call, error, says):

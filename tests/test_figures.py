@@ -4,8 +4,8 @@ import base64
 import gzip
 import math
 import re
-import zlib
 import xml.etree.ElementTree as ET
+import zlib
 from html.parser import HTMLParser
 
 import numpy as np
@@ -20,7 +20,16 @@ from lensons.figures import circuitsvis, document, head_scores_figure, pattern_f
 from lensons.figures.markup import content_id, json_block
 from tests.conftest import SENTENCE
 
-HOSTILE = ["</script><script>alert(1)</script>", "<b>x</b>", "a<b<c", '"onload="alert(1)', "<!--", "\u2028", "\x00\x07", "x" * 500]
+HOSTILE = [
+    "</script><script>alert(1)</script>",
+    "<b>x</b>",
+    "a<b<c",
+    '"onload="alert(1)',
+    "<!--",
+    "\u2028",
+    "\x00\x07",
+    "x" * 500,
+]
 
 
 class Elements(HTMLParser):
@@ -119,7 +128,7 @@ def test_ho09_two_way_patterns_show_all_cells():
     figure = pattern_figure(["a", "b", "c"], pattern, heads=["L0H0"], causal=False)
     assert [row[2] for row in figure.table.rows] == pattern.flatten().tolist()
     assert figure.live["props"]["maskUpperTri"] is False
-    assert "fill=\"url(#hatch" not in str(figure.picture)
+    assert 'fill="url(#hatch' not in str(figure.picture)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
@@ -209,8 +218,8 @@ def test_the_bundle_is_packed_once_and_guarded(monkeypatch):
 
 @pytest.mark.parametrize(
     ("number", "text"),
-    [(0.0, "0"), (1.0, "1.00"), (0.5, ".500"), (0.9999, "1.00"), (-0.25, "-.250"), (41.26, "41.3"), (174.4, "174"), (1e-5, "1.0e-5"),
-     (123456.0, "123,456"), (9.996, "10.0"), (math.nan, "not defined"), (-math.inf, "masked")],
+    [(0.0, "0"), (1.0, "1.00"), (0.5, ".500"), (0.9999, "1.00"), (-0.25, "-.250"), (41.26, "41.3"), (174.4, "174"),
+     (1e-5, "1.0e-5"), (123456.0, "123,456"), (9.996, "10.0"), (math.nan, "not defined"), (-math.inf, "masked")],
 )  # fmt: skip
 def test_three_digits(number, text):
     """A number as a reader sees it."""

@@ -65,7 +65,7 @@ def test_row_differences_by_a_slow_loop(lesson, toy):
 
 
 def test_the_follower_is_measured_on_pairs_it_was_not_chosen_on(lesson, toy):
-    """The head that follows "it": its mean move equals a slow loop over the other thirty pairs, and so does its rank."""
+    """The head that follows "it": its mean move and rank equal a slow loop over the other thirty pairs."""
     from lensons.lessons.evidence import word_position
     from lensons.pairs import it_pairs
 
@@ -114,7 +114,10 @@ def test_answers_are_computed(lesson, toy):
     grid = lesson.grid()
     row = trace.head(grid.data["head"]).pattern[grid.data["query"]]
     assert f"(position {int(row.argmax())})" in key["grid"].choices[key["grid"].answer]
-    numbers = [[float(x.replace(",", "")) for x in part.split(", ")] for part in re.findall(r"are ([-.\d, e]+?)[;.] ", key["queries-and-keys"].text)]
+    numbers = [
+        [float(x.replace(",", "")) for x in part.split(", ")]
+        for part in re.findall(r"are ([-.\d, e]+?)[;.] ", key["queries-and-keys"].text)
+    ]
     dot = sum(a * b for a, b in zip(*numbers, strict=True))
     assert key["queries-and-keys"].answer == (0 if dot > 0 else 1)
     assert "7.4" in key["scores-to-shares"].choices[key["scores-to-shares"].answer]
@@ -135,7 +138,9 @@ def test_a_worksheet_has_no_answers(lesson, tmp_path):
     """The worksheet prints the questions and their choices, and gives no answer away."""
     text = lesson.worksheet(tmp_path / "worksheet.html").read_text(encoding="utf-8")
     for question in lesson.questions.values():
-        assert str(prose("")) + question.choices[0][:12].split("<")[0] in text.replace("&#34;", '"').replace("&#39;", "'")
+        assert str(prose("")) + question.choices[0][:12].split("<")[0] in text.replace("&#34;", '"').replace(
+            "&#39;", "'"
+        )
         assert question.reason[:20] not in text
     assert "<details" not in text
 

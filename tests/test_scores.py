@@ -215,7 +215,7 @@ def test_ho05_ids_decide():
     ids = [50256, 2215, 5335, 290, 1757, 1816, 284, 262, 3650, 11, 1757, 2921, 257, 4144, 284, 5335]
     for kind, keys in (("duplicate_token", {10: 4, 14: 6, 15: 2}), ("induction", {10: 5, 14: 7, 15: 3})):
         found = scores.targets(kind, ids, bos=True).nonzero().tolist()
-        assert {q: k for q, k in found} == keys
+        assert dict(found) == keys
 
 
 def test_ho09_two_way_attention_warns():

@@ -36,7 +36,9 @@ def test_values_are_the_mean_of_slow_loops_over_hugging_face(which, request):
     for kind in KINDS:
         for layer in range(model.n_layers):
             for head in range(model.n_heads):
-                each = [slow(kind, a[layer, head].tolist(), list(p), {0}) for a, p in zip(attentions, prompts, strict=True)]
+                each = [
+                    slow(kind, a[layer, head].tolist(), list(p), {0}) for a, p in zip(attentions, prompts, strict=True)
+                ]
                 got = float(table.values[kind][layer, head])
                 assert got == pytest.approx(sum(each) / 3, abs=1e-5), (kind, layer, head)
 
@@ -186,7 +188,9 @@ def test_json_and_csv_and_frames(small_gpt2, monkeypatch):
         table.to_dataframe()
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", "null", '{"format": "other"}', '{"format": "lensons head scores 1", "scores": {}}'])
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", "null", '{"format": "other"}', '{"format": "lensons head scores 1", "scores": {}}']
+)
 def test_other_json_is_refused(text):
     """What is not a table of head scores is one clear error."""
     with pytest.raises(InputError, match="not a table"):
@@ -254,7 +258,11 @@ def test_parity_with_transformer_lens_detect_head(gpt2_folder, kind):
     from transformer_lens.head_detector import detect_head
 
     model = load_model(gpt2_folder)
-    names = {"previous_token": "previous_token_head", "duplicate_token": "duplicate_token_head", "induction": "induction_head"}
+    names = {
+        "previous_token": "previous_token_head",
+        "duplicate_token": "duplicate_token_head",
+        "induction": "induction_head",
+    }
     for text in (SENTENCE + " " + SENTENCE.lower()[:20], "the the the the"):
         theirs = detect_head(model.raw, text, names[kind], error_measure="mul")
         trace = lensons.trace(model, text)

@@ -4,8 +4,8 @@ Stage 1 teaches it to look back: random blocks of tokens, repeated. Nothing in t
 earlier copy. For the first steps some heads are nudged: a small extra loss rewards one head of layer 0 for looking at
 the previous token, another for looking at earlier copies, and one head in each of layers 1 and 2 for looking at what
 came after an earlier copy, or at the first token where there is no such copy. The reward fades to nothing by step
-NUDGED; all later training is on next-token prediction alone. Without the nudge the same data gave the same loss, but smeared over many heads (see the
-model card), which is no good for teaching.
+NUDGED; all later training is on next-token prediction alone. Without the nudge
+the same data gave the same loss, but smeared over many heads (see the model card), which is no good for teaching.
 
 Stage 2 adds the project's own English, while blocks go on, so that both stay.
 
@@ -184,7 +184,9 @@ class Run:
 
     tokenizer: PreTrainedTokenizerFast
     seed: int
-    record: dict[str, list] = field(default_factory=lambda: {k: [] for k in ("steps", "tokens", "text", "first", "second")})
+    record: dict[str, list] = field(
+        default_factory=lambda: {k: [] for k in ("steps", "tokens", "text", "first", "second")}
+    )
     scores: list[Tensor] = field(default_factory=list)
     patterns: list[list[Tensor]] = field(default_factory=list)
     step: int = 0
@@ -221,11 +223,20 @@ class Run:
                     kept.append(torch.cat(attentions))
                 self.patterns.append(kept)
         self.model.train()
-        values = (self.step, self.tokens, float(text_loss), float(by_position[1:50].mean()), float(by_position[-49:].mean()))
+        values = (
+            self.step,
+            self.tokens,
+            float(text_loss),
+            float(by_position[1:50].mean()),
+            float(by_position[-49:].mean()),
+        )
         for name, value in zip(self.record, values, strict=True):
             self.record[name].append(value)
         self.scores.append(score)
-        best = " ".join(f"{kind[:5]} {float(s.max()):.2f}@{divmod(int(s.argmax()), HEADS)}" for kind, s in zip(KINDS, score, strict=True))
+        best = " ".join(
+            f"{kind[:5]} {float(s.max()):.2f}@{divmod(int(s.argmax()), HEADS)}"
+            for kind, s in zip(KINDS, score, strict=True)
+        )
         return f"{self.step:5} text {values[2]:.2f} first {values[3]:.2f} second {values[4]:.2f} {best}"
 
     def train_step(self) -> None:
@@ -296,7 +307,9 @@ def kind_scores(kind: str, attentions: tuple[Tensor, ...], ids: Tensor, bos: int
 
 def export(run: Run, folder: Path) -> None:
     """Write the model as float16 in Hugging Face format, and the record of its training."""
-    state = {name: value.half().contiguous() for name, value in run.model.state_dict().items() if name != "lm_head.weight"}
+    state = {
+        name: value.half().contiguous() for name, value in run.model.state_dict().items() if name != "lm_head.weight"
+    }
     save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
     config = run.model.config.to_dict()
     config["torch_dtype"] = config["dtype"] = "float16"

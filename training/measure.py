@@ -133,11 +133,17 @@ def measure(folder: Path = TOY) -> dict[str, Any]:
             for head in range(model.config.n_head)
         }
         worst = min(without, key=lambda name: without[name])
-        nouns[clue] = {"right": round(whole, 3), "worst_without": {"head": worst, "right": without[worst]}, "without": without}
+        nouns[clue] = {
+            "right": round(whole, 3),
+            "worst_without": {"head": worst, "right": without[worst]},
+            "without": without,
+        }
     return {
         "tokens": len(tokenizer),
         "parameters": sum(p.numel() for p in model.parameters()),
-        "megabytes": round(sum(f.stat().st_size for f in folder.glob("*") if f.suffix != ".py" and f.is_file()) / 1e6, 2),
+        "megabytes": round(
+            sum(f.stat().st_size for f in folder.glob("*") if f.suffix != ".py" and f.is_file()) / 1e6, 2
+        ),
         **{kind: best(score) for kind, score in blocks["scores"].items()},
         "first_token_on_text": best(text["first_token"]),
         "loss_first_copy": round(blocks["first"], 3),

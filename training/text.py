@@ -128,8 +128,10 @@ class Storyteller:
         went = self.pick("went to", "were at", "came to", "walked to")
         story = [
             self.say(
-                lambda: f"{self.pick('When', 'After', 'While')} {first} and {second} {went} the {self.pick(*VENUES)}, "
-                f"{giver} {self.pick(*GIVING)} a {thing} to {taker}."
+                lambda: (
+                    f"{self.pick('When', 'After', 'While')} {first} and {second} {went} the {self.pick(*VENUES)}, "
+                    f"{giver} {self.pick(*GIVING)} a {thing} to {taker}."
+                )
             )
         ]
         if self.random.random() < 0.6:
@@ -140,7 +142,10 @@ class Storyteller:
         """Where each thing was put, then where it was found."""
         n = self.random.randint(2, 3)
         who, things, spots = self.pick(*NAMES), self.some(THINGS, n), self.some(HOLDERS, n)
-        where = {thing: f"{self.pick('under', 'on', 'behind', 'by')} the {spot}" for thing, spot in zip(things, spots)}
+        where = {
+            thing: f"{self.pick('under', 'on', 'behind', 'by')} the {spot}"
+            for thing, spot in zip(things, spots, strict=True)
+        }
         story = [self.say(lambda t=t: f"{who} put the {t} {where[t]}{self.ending()}.") for t in things]
         self.random.shuffle(things)
         for thing in things:
@@ -161,7 +166,9 @@ class Storyteller:
             return ", ".join(f"{article} {name}" for name in names[:-1]) + f" and {article} {names[-1]}"
 
         story = [self.say(lambda: f"{who} {self.pick('saw', 'found', 'met', 'liked')} {listed('a')}{self.ending()}.")]
-        story.append(self.say(lambda: f"{self.pick(*TIMES)} {listed('the')} {self.pick('were', 'got')} lost{self.ending()}."))
+        story.append(
+            self.say(lambda: f"{self.pick(*TIMES)} {listed('the')} {self.pick('were', 'got')} lost{self.ending()}.")
+        )
         return story
 
     def agreement(self) -> list[str]:
@@ -175,7 +182,11 @@ class Storyteller:
             thing = self.pick(*seen) if again else self.pick(*(t for t in THINGS if t not in seen))
             last = "" if not first else (" too" if again else " instead")
             verb = self.pick("has", "wants", "likes", "bought", "found")
-            story.append(self.say(lambda w=who, v=verb, t=thing, e=last: f"{w} {v} a {self.pick(*COLOURS)} {t}{e}{self.ending()}."))
+            story.append(
+                self.say(
+                    lambda w=who, v=verb, t=thing, e=last: f"{w} {v} a {self.pick(*COLOURS)} {t}{e}{self.ending()}."
+                )
+            )
             first = thing
             seen.append(thing)
         return story
@@ -192,7 +203,9 @@ class Storyteller:
             lambda: f"{name} was not in the {venue}{self.ending()}.",
             lambda: f"{self.pick(*TIMES)} a {friend} saw {name} the {animal}{self.ending()}.",
             lambda: f"The {friend} told {owner} the {person}{self.ending()}.",
-            lambda: f"{owner} was {self.pick('happy', 'sad', 'tired')} and {name} was {self.pick('happy', 'sad', 'tired')}.",
+            lambda: (
+                f"{owner} was {self.pick('happy', 'sad', 'tired')} and {name} was {self.pick('happy', 'sad', 'tired')}."
+            ),
             lambda: f'"{name}, {name}!" said {owner} the {person}{self.ending()}.',
         ]
         kept = [line for line in lines[1:] if self.random.random() < 0.7]

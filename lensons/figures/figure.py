@@ -82,7 +82,7 @@ class Figure:
         return render("figure.html.j2", figure=self, live=live, static=False, image="")
 
     def notebook_html(self) -> Markup:
-        """The figure for a notebook: it brings its own style, and survives where scripts, styles and SVG are removed."""
+        """The figure for a notebook: brings its own style, and survives where scripts, styles and SVG are removed."""
         image = "" if self.picture is None else svg.data_address(self.picture)
         body = render("figure.html.j2", figure=self, live=None, static=True, image=image)
         return Markup("<style>{}</style><div class='lensons'>{}</div>").format(style_sheet(), body)
@@ -136,7 +136,7 @@ class Figure:
 
 def style_sheet() -> Markup:
     """The style sheet of all figures."""
-    return Markup(asset("picture.css") + asset("figure.css"))  # noqa: S704 - our own files
+    return Markup(asset("picture.css") + asset("figure.css"))
 
 
 def rows_of(columns: Sequence[Sequence[Any]]) -> tuple[tuple[Any, ...], ...]:

@@ -111,7 +111,9 @@ def row_figure(
         alt=f"{tokens.labels[query]} looks most at {labels[best]}, {three_digits(float(shares[best]))} of its 1.",
         data={"labels": list(labels), "weights": shares, "query": query, **extra},
         table=Table(
-            ("token looked at", "weight", *extra), rows_of([labels, shares, *extra.values()]), frozenset({"weight"})
+            ("token looked at", "weight", *extra),
+            rows_of([list(labels), shares.tolist(), *(values.tolist() for values in extra.values())]),
+            frozenset({"weight"}),
         ),
     )
 
@@ -126,7 +128,12 @@ def table_figure(
 ) -> Figure:
     """Numbers that are best read as a table; the columns named in ``bars`` show as bars as well."""
     return Figure(
-        kind, title, caption, alt, dict(columns), Table(tuple(columns), rows_of(list(columns.values())), frozenset(bars))
+        kind,
+        title,
+        caption,
+        alt,
+        dict(columns),
+        Table(tuple(columns), rows_of(list(columns.values())), frozenset(bars)),
     )
 
 
@@ -207,4 +214,6 @@ def line_figure(
         columns["token"] = list(labels)
     columns |= {line: [float(value) for value in values] for line, values in lines.items()}
     picture = svg.lines([(line, list(places), list(values)) for line, values in lines.items()], alt=alt, x=name, y=y)
-    return Figure("lines", title, caption, alt, columns, Table(tuple(columns), rows_of(list(columns.values()))), picture)
+    return Figure(
+        "lines", title, caption, alt, columns, Table(tuple(columns), rows_of(list(columns.values()))), picture
+    )

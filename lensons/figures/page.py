@@ -24,11 +24,11 @@ def document(title: str, parts: Sequence[Markup], *, live: bool = False, footer:
         title=title,
         parts=parts,
         version=__version__,
-        style=style_sheet() + Markup(asset("page.css")),  # noqa: S704 - our own file
+        style=style_sheet() + Markup(asset("page.css")),
         footer=footer or f"Made with lensons {__version__}.",
         bundle=packed_bundle() if live else "",
         notices=_notices(),
-        host=Markup(asset("host.js")),  # noqa: S704 - our own file
+        host=Markup(asset("host.js")),
     )
     return str(page)
 

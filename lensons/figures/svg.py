@@ -30,7 +30,7 @@ def heat_map(
     n = len(labels)
     short = [_label(label) for label in labels]
     margin = max(map(len, short)) * _CHARACTER + 14
-    cell = 26 if n <= 24 else max(8, 620 // n)
+    cell = 26.0 if n <= 24 else max(8.0, 620 // n)
     if n > _MOST_CELLS:
         cell = 640 / n
     cells = []

@@ -46,7 +46,9 @@ def _tensor(given: object) -> Float[Tensor, "*lead query key"]:
         try:
             tensor = torch.as_tensor(given)
         except (TypeError, ValueError, RuntimeError) as error:
-            raise InputError(f"The pattern cannot be read as numbers ({error}). Give a tensor [..., query, key].") from error
+            raise InputError(
+                f"The pattern cannot be read as numbers ({error}). Give a tensor [..., query, key]."
+            ) from error
     else:
         raise InputError(f"A {type(given).__name__} is not a pattern. Give a tensor shaped [..., query, key].")
     if not tensor.is_floating_point():

@@ -52,7 +52,7 @@ class Positions:
             )
         batch = max((shape[0] for shape in shapes if len(shape) == 2), default=0)
         for name, given in (("token_ids", ids), ("attention_mask", mask)):
-            if given is not None and (given.shape[-1] != length or given.ndim == 2 and len(given) not in (1, batch)):
+            if given is not None and (given.shape[-1] != length or (given.ndim == 2 and len(given) not in (1, batch))):
                 raise InputError(
                     f"{name} is shaped {list(given.shape)}, which does not go with {batch or 1} x {length} positions. "
                     "token_ids and attention_mask must have the same shape."
@@ -60,7 +60,7 @@ class Positions:
         device = next((t.device for t in (ids, mask) if t is not None), torch.device("cpu"))
         rows = max(batch, 1)
         self.batched = batch > 0
-        self.ids = None if ids is None else ids.expand(rows, length) if ids.ndim == 2 else ids.expand(rows, length)
+        self.ids = None if ids is None else ids.expand(rows, length)
         self.real = torch.ones(rows, length, dtype=torch.bool, device=device)
         if mask is not None:
             self.real = (mask != 0).expand(rows, length).to(device)
@@ -276,7 +276,7 @@ def why_undefined(
     *,
     bos: bool | Tensor = False,
     attention_mask: object = None,
-) -> str | None | list[str | None]:
+) -> str | list[str | None] | None:
     """Why the score of this kind is NaN for these tokens; None where it is defined. A list for a batch.
 
     Arguments and errors as for :func:`targets`.

@@ -92,7 +92,8 @@ def test_numbers_on_the_page_are_the_traces(opened, saved, lesson):
     head = lesson.trace.head(step.data["head"])
     q = step.data["query"]
     cells = page.evaluate(
-        "[...document.querySelectorAll('#scores-to-shares tbody tr')].map(r => [...r.querySelectorAll('td')].map(c => c.title))"
+        "[...document.querySelectorAll('#scores-to-shares tbody tr')]"
+        ".map(r => [...r.querySelectorAll('td')].map(c => c.title))"
     )
     for key, row in enumerate(cells[: q + 1]):
         assert float(row[1]) == pytest.approx(float(head.scores[q, key]), abs=1e-6)
@@ -100,7 +101,15 @@ def test_numbers_on_the_page_are_the_traces(opened, saved, lesson):
     assert cells[q + 1][1] == ""
 
 
-HOSTILE = ["a<b<c", "</script><b>x</b>", '"><img src=x onerror=alert(1)>', "<!-- ", "\u2028\u2029", "\u202eabc", "&amp;"]
+HOSTILE = [
+    "a<b<c",
+    "</script><b>x</b>",
+    '"><img src=x onerror=alert(1)>',
+    "<!-- ",
+    "\u2028\u2029",
+    "\u202eabc",
+    "&amp;",
+]
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -121,7 +130,9 @@ def test_two_views_and_more_on_one_page(opened, tmp_path, toy):
     from lensons.figures import document
 
     trace = lensons.trace(toy, "The animal was too tired.")
-    views = [pattern_figure(trace.tokens, trace.pattern[n // 4, n % 4], heads=[f"L{n // 4}H{n % 4}"]) for n in range(12)]
+    views = [
+        pattern_figure(trace.tokens, trace.pattern[n // 4, n % 4], heads=[f"L{n // 4}H{n % 4}"]) for n in range(12)
+    ]
     path = tmp_path / "many.html"
     path.write_text(document("Many", [view.html() for view in views], live=True), encoding="utf-8")
     assert path.stat().st_size < 1_500_000
