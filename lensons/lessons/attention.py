@@ -170,7 +170,9 @@ class AttentionLesson(Lesson):
 
     def _agrees(self, *stages: str) -> Markup:
         off = max(self.evidence.check.get(stage, 0.0) for stage in stages)
-        return Markup('<p class="agrees">✓ agrees with the model to {}</p>').format(f"{off:.0e}" if off else "the last digit")
+        return Markup('<p class="agrees">✓ agrees with the model to {}</p>').format(
+            f"{off:.0e}" if off else "the last digit"
+        )
 
     # --- the six steps ------------------------------------------------------------------------------------------
 
@@ -218,7 +220,9 @@ class AttentionLesson(Lesson):
     def _difference(self, pair: Pair) -> Figure:
         gaps = pair.row_difference
         changed = [i for i, gap in enumerate(gaps.tolist()) if gap > NOISE]
-        unequal = "" if len(pair.a) == len(pair.b) else " The texts differ in length; only their common length is compared."
+        unequal = (
+            "" if len(pair.a) == len(pair.b) else " The texts differ in length; only their common length is compared."
+        )
         return difference_figure(
             pair.a.tokens,
             pair.b.tokens,
@@ -266,7 +270,10 @@ class AttentionLesson(Lesson):
         if not changed:
             answer, why = 3, "The two texts have the same tokens as far as both go."
         elif min(changed) >= first:
-            answer, why = 1, f"Rows 0 to {first - 1} were read before the changed word came. It is the same reading twice."
+            answer, why = (
+                1,
+                f"Rows 0 to {first - 1} were read before the changed word came. It is the same reading twice.",
+            )
         else:
             answer, why = 0, "The texts differ from the first token that counts."
         return Question(
@@ -305,7 +312,9 @@ class AttentionLesson(Lesson):
                 f"It gets {three_digits(float(row[best]))} of the row's 1.",
             )
         else:
-            reason = {"no_question": "There is one token only. It can look at nothing but itself, so there is nothing to guess."}
+            reason = {
+                "no_question": "There is one token only. It can look at nothing but itself, so there is nothing to guess."
+            }
         parts = [*self._part("grid", figure), self._agrees("pattern", "mask")]
         return self._step(2, "grid", parts, question, {"head": chosen.name, "query": query, **reason})
 
@@ -373,8 +382,12 @@ class AttentionLesson(Lesson):
             {
                 "token looked at": labels,
                 "q · k": [d if s else None for d, s in zip(dots, seen, strict=True)],
-                f"/ {three_digits(chosen.scale)}": [float(x) if s else "masked" for x, s in zip(scores, seen, strict=True)],
-                "e^(x - largest)": [math.exp(float(x) - top) if s else "0, masked" for x, s in zip(scores, seen, strict=True)],
+                f"/ {three_digits(chosen.scale)}": [
+                    float(x) if s else "masked" for x, s in zip(scores, seen, strict=True)
+                ],
+                "e^(x - largest)": [
+                    math.exp(float(x) - top) if s else "0, masked" for x, s in zip(scores, seen, strict=True)
+                ],
                 "share": [float(p) if s else None for p, s in zip(chosen.pattern[q_at], seen, strict=True)],
             },
             ["share"],

@@ -73,7 +73,8 @@ class Step:
     def html(self, *, notebook: bool = False) -> Markup:
         """The step as part of a page, or of a notebook's output."""
         parts = [
-            part if isinstance(part, Markup) else part.notebook_html() if notebook else part.html() for part in self.parts
+            part if isinstance(part, Markup) else part.notebook_html() if notebook else part.html()
+            for part in self.parts
         ]
         return render("step.html.j2", step=self, parts=parts)
 
@@ -134,7 +135,9 @@ class Lesson(ABC):
         heading = render("heading.html.j2", title=f"{self.title}: worksheet", lead="Name: ____________________")
         cards = [question.html(with_answer=False) for question in self.questions.values()]
         style = Markup("<style>{}</style>").format(Markup(asset("lesson.css")))  # noqa: S704 - our own file
-        return written_whole(path, document(f"{self.title}: worksheet", [style, heading, *cards], footer=self._made_with()))
+        return written_whole(
+            path, document(f"{self.title}: worksheet", [style, heading, *cards], footer=self._made_with())
+        )
 
     def _terms(self, steps: Sequence[Step]) -> list[dict[str, str]]:
         """The glossary entries that the page links to."""

@@ -118,9 +118,7 @@ class Evidence:
     check: Check
 
 
-def gather(
-    model: LoadedModel, text: str | None, other: str | None, referents: tuple[str, str] | None
-) -> Evidence:
+def gather(model: LoadedModel, text: str | None, other: str | None, referents: tuple[str, str] | None) -> Evidence:
     """Run the model on everything the lesson needs.
 
     Raises:

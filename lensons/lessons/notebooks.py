@@ -56,7 +56,9 @@ def copy_notebooks(folder: str | Path, names: Sequence[str] = ("attention",)) ->
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise FileError(f"The folder {str(target)!r} cannot be made ({error.strerror}). Choose another place.") from error
+        raise FileError(
+            f"The folder {str(target)!r} cannot be made ({error.strerror}). Choose another place."
+        ) from error
     written = []
     for name in names:
         text = (lessons_folder() / name / f"{name}.md").read_text(encoding="utf-8")
