@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import os
+import shutil
 from pathlib import Path
 
 project = "lensons"
@@ -44,7 +45,8 @@ def take_lessons_in(app):
     import lensons
 
     folder, extra = HERE / "lessons", HERE / "_extra"
-    folder.mkdir(exist_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
     for source in sorted((HERE.parent / "lessons").glob("*/*.md")):
         text = source.read_text(encoding="utf-8").replace('load_model("toy")', f'load_model("{MODEL}")')
         (folder / source.name).write_text(text, encoding="utf-8")

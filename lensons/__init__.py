@@ -7,7 +7,7 @@ TransformerLens.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from lensons._version import __version__
 
 # Public name -> the module that defines it.
 _WHERE = {

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lensons import __version__
+from lensons._version import __version__
 from lensons.errors import LensonsError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-from lensons import __version__
+from lensons._version import __version__
 from lensons.figures.circuitsvis import packed_bundle
 from lensons.figures.figure import style_sheet
 from lensons.figures.markup import asset, render

@@ -4,6 +4,7 @@ To write a lesson: gather everything it shows into one frozen object (its eviden
 step that only reads it; put the words into a file under ``text/``. :mod:`lensons.lessons.attention` is an example.
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -76,7 +77,8 @@ class Step:
             part if isinstance(part, Markup) else part.notebook_html() if notebook else part.html()
             for part in self.parts
         ]
-        return render("step.html.j2", step=self, parts=parts)
+        html = render("step.html.j2", step=self, parts=parts, notebook=notebook)
+        return _without_links(html) if notebook else html
 
     def _repr_html_(self) -> str:
         page_style = Markup(asset("lesson.css"))  # noqa: S704 - our own file
@@ -85,6 +87,14 @@ class Step:
 
     def __repr__(self) -> str:
         return f"Step {self.number}, {self.name}: {self.title}"
+
+
+_LINK = re.compile(r'<a class="(?P<kind>term|cite)" href="#[^"]+" (?P<title>title="[^"]*")>(?P<text>.*?)</a>')
+
+
+def _without_links(html: Markup) -> Markup:
+    """In a notebook there is no list of words and sources to jump to; what a link says stays, on hover."""
+    return Markup(_LINK.sub(r'<span class="\g<kind>" \g<title>>\g<text></span>', str(html)))  # noqa: S704 - was safe
 
 
 class Lesson(ABC):
