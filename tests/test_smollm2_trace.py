@@ -33,3 +33,21 @@ def test_the_lesson_saves(smollm2, tmp_path):
     """The attention lesson runs on it from start to end."""
     page = lensons.AttentionLesson(smollm2).save(tmp_path / "attention.html")
     assert page.stat().st_size > 100_000
+
+
+def test_scores_are_those_of_hugging_faces_attentions(smollm2, smollm2_folder):
+    """score_heads equals a mean of the pure functions on Hugging Face's own eager attentions, for every head (1e-5)."""
+    from transformers import AutoModelForCausalLM
+
+    from lensons import scores
+    from lensons.prompts import repeated_blocks
+
+    hf = AutoModelForCausalLM.from_pretrained(smollm2_folder, attn_implementation="eager", dtype=torch.float32).eval()
+    table = lensons.score_heads(smollm2, n_prompts=2, block_len=20)
+    ids = torch.tensor(repeated_blocks(smollm2, 2, 20).ids)
+    with torch.no_grad():
+        attentions = hf(ids, output_attentions=True).attentions
+    for kind in scores.KINDS:
+        theirs = scores.score(kind, attentions, ids, bos=True).mean(1)
+        torch.testing.assert_close(table.values[kind], theirs, atol=1e-5, rtol=0)
+    assert float(table.values["induction"].max()) > 0.5

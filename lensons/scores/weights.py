@@ -57,8 +57,9 @@ def composition(
 ) -> Float[Tensor, "layer head layer head"]:
     """How strongly each head's output feeds each later head's queries, keys or values.
 
-    K-composition of an earlier head 1 with a later head 2: size(W_OV1 W_QK2^T) / (size(W_OV1) size(W_QK2)), where size
-    is the Frobenius norm, W_OV = W_V W_O and W_QK = W_Q W_K^T (vectors are rows). For Q: W_OV1 W_QK2; for V: W_OV1 W_OV2.
+    K-composition of an earlier head 1 with a later head 2: size(W_OV1 W_QK2^T) / (size(W_OV1) size(W_QK2)), where
+    size is the Frobenius norm, W_OV = W_V W_O and W_QK = W_Q W_K^T (vectors are rows). For Q the product is
+    W_OV1 W_QK2; for V it is W_OV1 W_OV2.
 
     Args:
         kind: ``"q"``, ``"k"`` or ``"v"``: what of the later head is fed.

@@ -32,7 +32,8 @@ def test_the_lesson_was_executed(opened, pages):
     for step in ("it", "grid", "queries-and-keys", "scores-to-shares", "mixing-values", "many-heads"):
         assert page.locator(f"section.step[data-step={step}]").count() >= 1
     assert page.locator("section.step table").count() >= 10
-    assert page.evaluate("[...document.querySelectorAll('section.step img')].every(i => i.complete && i.naturalWidth > 0)")
+    drawn = "[...document.querySelectorAll('section.step img')].every(i => i.complete && i.naturalWidth > 0)"
+    assert page.evaluate(drawn)
     assert "not GPT-2" in page.locator("article").inner_text()
 
 
