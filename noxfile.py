@@ -1,12 +1,10 @@
-"""Everything that is checked, one session each. ``nox`` runs all but the last two; ``nox -s docs`` makes the site.
+"""Everything that is checked, one session each. ``nox`` runs all but the last; ``nox -s docs`` makes the site.
 
 torch comes as whatever the index gives. On a machine that should take one particular build, name it in a file and
 point PIP_CONSTRAINT at that file; users' installs are never pinned.
 """
 
-import os
 import shutil
-import sys
 import tempfile
 import zipfile
 from pathlib import Path
@@ -16,11 +14,11 @@ import nox
 nox.options.default_venv_backend = "venv"
 nox.options.error_on_missing_interpreters = True
 nox.options.reuse_existing_virtualenvs = False
-nox.options.sessions = ["lint", "tests", "browser", "jupyter", "docs", "package", "smollm2", "gpt2"]
+nox.options.sessions = ["lint", "tests", "browser", "docs", "package", "smollm2", "gpt2"]
 
 # The two TransformerLens majors, each at the version the project is developed against.
 MAJORS = ["3.9.0", "4.3.0"]
-ELSEWHERE = "not browser and not jupyter and not package and not smollm2 and not gpt2 and not site"
+ELSEWHERE = "not browser and not package and not smollm2 and not gpt2 and not site"
 
 
 def quiet(session: nox.Session) -> dict[str, str]:
@@ -59,13 +57,6 @@ def browser(session: nox.Session) -> None:
 
 
 @nox.session
-def jupyter(session: nox.Session) -> None:
-    """Notebooks in the real JupyterLab and Notebook 7."""
-    session.install("-e", ".[test,browser,notebook]")
-    session.run("pytest", "-m", "jupyter", *session.posargs, env=quiet(session))
-
-
-@nox.session
 def docs(session: nox.Session) -> None:
     """The site, made without a network, and then read in a browser that has none."""
     session.install("-e", ".[test,browser,docs]")
@@ -78,7 +69,7 @@ def docs(session: nox.Session) -> None:
 @nox.session
 def package(session: nox.Session) -> None:
     """The wheel and the source archive: built without git, checked, installed elsewhere, used from another folder."""
-    session.install("build", "twine", "pytest")
+    session.install("-e", ".[test]", "build", "twine")
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder, "tree")
         unwanted = shutil.ignore_patterns(".git", ".nox", ".venv", "_build", "__pycache__", "*.egg-info")
@@ -120,16 +111,3 @@ def lowest(session: nox.Session) -> None:
     pins = [d.split(",")[0].replace(">=", "==") for d in stated if not d.startswith("torch")]
     session.install("-e", ".[test]", *pins)
     session.run("pytest", "-n", "2", "-m", ELSEWHERE, *session.posargs, env=quiet(session))
-
-
-@nox.session
-def bench(session: nox.Session) -> None:
-    """lensons beside its neighbours, each figure a ratio inside one run."""
-    session.install("-e", ".[test,browser]")
-    small = ["--small"] if "--small" in session.posargs else []
-    for script in sorted(Path("benchmarks").glob("[!_]*.py")):
-        session.run("python", str(script), *small, env={"HF_HUB_OFFLINE": "1", "PYTHON": sys.executable, **_threads()})
-
-
-def _threads() -> dict[str, str]:
-    return {"OMP_NUM_THREADS": str(os.cpu_count() or 1)}
