@@ -96,6 +96,7 @@ def test_a_heads_card(small_gpt2):
     assert "chance" in str(card)
 
 
+@pytest.mark.loose
 @pytest.mark.parametrize(
     ("call", "error", "says"),
     [
@@ -138,6 +139,7 @@ def test_composition_by_a_slow_loop():
                         torch.testing.assert_close(got[l1, h1, l2, h2], expected, atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.loose
 def test_copying_by_full_eigenvalues():
     """The copying score equals the eigenvalues of the full W_V W_O; identity copies, minus identity inverts."""
     generator = torch.Generator().manual_seed(0)

@@ -354,6 +354,7 @@ def test_mass_share_is_the_detectors(kind, ids, seed):
     assert got == pytest.approx(expected, abs=1e-6, nan_ok=True)
 
 
+@pytest.mark.loose
 @pytest.mark.parametrize(
     ("call", "says"),
     [

@@ -222,6 +222,7 @@ def test_compare_names_what_moved(toy):
         assert low <= moved <= high
 
 
+@pytest.mark.loose
 @pytest.mark.parametrize(
     ("options", "says"),
     [

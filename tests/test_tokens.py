@@ -1,5 +1,8 @@
 """Tokens: ids, bytes, texts and labels."""
 
+import copy
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -7,22 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lensons.errors import InputError
+from lensons.models import LoadedModel
 from lensons.tokens import Piece, describe, tokenize, visible
 from tests.conftest import SENTENCE
 
 
-class _Gpt2Ids:
-    """Just enough of a model to tokenize with GPT-2's own tokenizer."""
-
-    name, n_ctx, d_vocab, bos_id, special_ids = "gpt2", 1024, 50257, 50256, frozenset({50256})
-
-    def __init__(self, tokenizer):
-        self.tokenizer = tokenizer
-
-
 @pytest.fixture(scope="module")
 def gpt2(gpt2_tokenizer):
-    return _Gpt2Ids(gpt2_tokenizer)
+    """Just enough of GPT-2 to tokenize: its own tokenizer and sizes, no weights."""
+    return LoadedModel(None, "gpt2", None, False, gpt2_tokenizer, 12, 12, 12, 64, 768, 1024, 50257)
 
 
 @pytest.mark.parametrize(
@@ -165,10 +161,9 @@ def test_the_limit_counts_bos(small_gpt2):
 def test_a_tokenizer_without_bos_says_so(small_gpt2):
     """BOS asked of a tokenizer that has none is an error that names the way on."""
 
-    class NoBos(_Gpt2Ids):
-        bos_id = None
-
-    without = NoBos(small_gpt2.tokenizer)
+    tokenizer = copy.deepcopy(small_gpt2.tokenizer)
+    tokenizer.bos_token = None
+    without = dataclasses.replace(small_gpt2, tokenizer=tokenizer)
     with pytest.raises(InputError, match="prepend_bos=False"):
         tokenize(without, "the")
     assert tokenize(without, "the", prepend_bos=False).has_bos is False
