@@ -26,6 +26,7 @@ _WHERE = {
     "load_model": "lensons.models",
     "score_heads": "lensons.scoring",
     "trace": "lensons.tracing",
+    "weight_scores": "lensons.weights",
 }
 _MODULES = {"errors", "figures", "lessons", "scores", "toy"}
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from lensons.tracing import Check as Check
     from lensons.tracing import Trace as Trace
     from lensons.tracing import trace as trace
+    from lensons.weights import weight_scores as weight_scores
 
 __all__ = [
     "AttentionLesson",
@@ -69,6 +71,7 @@ __all__ = [
     "scores",
     "toy_training",
     "trace",
+    "weight_scores",
 ]
 
 

@@ -157,16 +157,20 @@ def test_the_composition_baseline_is_the_published_one():
     assert spread < 0.001
 
 
-def test_the_toys_induction_head_reads_its_previous_token_head(toy_processed):
+def test_the_toys_induction_head_reads_its_previous_token_head():
     """From the toy's weights alone: what feeds the keys of its best induction head most is its previous-token head."""
-    w = [toy_processed.attention_weights(name) for name in ("W_Q", "W_K", "W_V")]
-    table = scores.composition("k", *w, toy_processed.output_weights()[0])
-    found = lensons.score_heads(toy_processed, n_prompts=4, kinds=["previous_token", "induction"])
-    (previous, _), (induction, _) = found.top("previous_token", 1)[0], found.top("induction", 1)[0]
-    into = table[: induction.layer, :, induction.layer, induction.head]
-    assert tuple(divmod(int(into.argmax()), toy_processed.n_heads)) == previous
+    found = lensons.weight_scores("toy")
+    heads = lensons.score_heads("toy", n_prompts=4, kinds=["previous_token", "induction"])
+    (previous, _), (induction, _) = heads.top("previous_token", 1)[0], heads.top("induction", 1)[0]
+    into = found.composition["k"][: induction.layer, :, induction.layer, induction.head]
+    assert tuple(divmod(int(into.argmax()), 4)) == previous
+    assert float(into.max()) > found.baseline[0] + 5 * found.baseline[1]
+    assert found.provenance["weights"] == "processed"
 
 
-@pytest.fixture(scope="module")
-def toy_processed():
-    return load_model("toy", processed=True)
+def test_weights_are_processed_unless_you_say_otherwise(small_gpt2):
+    """A loaded model with unprocessed weights is refused unless that is what was asked for."""
+    with pytest.raises(InputError, match="processed=False"):
+        lensons.weight_scores(small_gpt2)
+    assert lensons.weight_scores(small_gpt2, processed=False).copying.shape == (2, 4)
+    assert "unprocessed" in repr(lensons.weight_scores(small_gpt2, processed=False))

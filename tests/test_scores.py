@@ -328,6 +328,16 @@ def test_splitting_weight_over_right_targets_changes_nothing(ids, seed):
         torch.testing.assert_close(by_name(kind, moved, ids), by_name(kind, pattern, ids), equal_nan=True)
 
 
+@given(ids=ids_lists, seed=st.integers(0, 99))
+def test_a_token_never_seen_before_changes_no_repeat(ids, seed):
+    """A new token at the end, looked at by none of the others, leaves duplicate and induction scores alone."""
+    n = len(ids)
+    pattern = random_pattern(n + 1, seed=seed)
+    for kind in ("duplicate_token", "induction"):
+        longer = by_name(kind, pattern, [*ids, 99])
+        torch.testing.assert_close(by_name(kind, pattern[:n, :n], ids), longer, equal_nan=True)
+
+
 def detector_targets(kind, ids):
     """TransformerLens' documented detection patterns, cell by cell."""
     n = len(ids)
