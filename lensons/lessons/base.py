@@ -14,7 +14,7 @@ from typing import Any
 from markupsafe import Markup
 
 from lensons.figures import Figure, document, style_sheet
-from lensons.figures.markup import asset, render
+from lensons.figures.markup import asset, content_id, render
 from lensons.files import written_whole
 from lensons.lessons.words import anchor, glossary, prose, sources
 
@@ -37,7 +37,8 @@ class Question:
 
     def html(self, *, with_answer: bool = True) -> Markup:
         """The question as a card; the answer is folded away, and in no one's sight before it is asked for."""
-        return render("question.html.j2", question=self, with_answer=with_answer)
+        name = content_id("question", self.text, self.choices)
+        return render("question.html.j2", question=self, with_answer=with_answer, id=name)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -137,7 +138,8 @@ class Lesson(ABC):
         ending = render("ending.html.j2", terms=self._terms(steps), works=self._works())
         style = Markup("<style>{}</style>").format(Markup(asset("lesson.css")))  # noqa: S704 - our own file
         parts = [style, heading, *self.introduction, contents, *(step.html() for step in steps), ending]
-        page = document(self.title, parts, live=True, footer=self._made_with())
+        script = Markup("<script>{}</script>").format(Markup(asset("questions.js")))  # noqa: S704 - our own file
+        page = document(self.title, [*parts, script], live=True, footer=self._made_with())
         return written_whole(path, page)
 
     def worksheet(self, path: str | Path) -> Path:

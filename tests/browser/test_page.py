@@ -75,13 +75,37 @@ def test_nothing_sticks_out_and_text_can_be_read(opened, saved, width, scheme):
     assert all(ratio >= 4.5 for _, ratio in contrast), contrast
 
 
-def test_answers_are_folded_away_until_asked_for(opened, saved):
-    """An answer is not visible before its reader opens it, by keyboard alone."""
+def test_predict_commit_reveal_by_keyboard(opened, saved, lesson):
+    """By keyboard alone: the answer is not in the page before the reader commits; then verdict, reason and score are."""
+    question = lesson.questions["it"]
     page = opened(saved)
+    card = page.locator("#it form.question")
+    assert question.reason not in page.locator("#it").inner_text()
+    assert (
+        page.evaluate("reason => document.querySelector('#it').textContent.includes(reason)", question.reason) is False
+    )
+    card.locator("input").first.focus()
+    for _ in range(question.answer):
+        page.keyboard.press("ArrowDown")
+    page.keyboard.press("Space")
+    page.keyboard.press("Enter")
+    assert card.locator(".verdict").inner_text() == "Yes."
+    assert question.reason in card.inner_text()
+    other = page.locator("#scores-to-shares form.question")
+    other.locator("button").click()
+    assert other.locator(".verdict").inner_text() == "Choose one first."
+    other.locator("input").first.check()
+    other.locator("button").click()
+    assert other.locator(".verdict").inner_text().startswith("Not this one")
+    assert page.locator(".score").inner_text() == f"You answered 2 of {len(lesson.questions)} questions, 1 right."
+
+
+def test_answers_are_folded_away_without_scripts(opened, saved):
+    """With scripts off an answer is folded away, and opens where its reader asks for it."""
+    page = opened(saved, scripts=False)
     answer = page.locator("#it .question details")
     assert answer.locator("p").is_hidden()
-    answer.locator("summary").focus()
-    page.keyboard.press("Enter")
+    answer.locator("summary").click()
     assert answer.locator("p").is_visible()
 
 
