@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lensons
-from lensons.errors import FileError, InputError, MissingPackageError
+from lensons.errors import AttentionMissingError, FileError, InputError, MissingPackageError
 from lensons.figures import circuitsvis, document, head_scores_figure, pattern_figure, three_digits
 from lensons.figures.markup import content_id, json_block
 from tests.conftest import SENTENCE
@@ -66,7 +66,9 @@ def test_ho13_a_screen_reader_gets_name_and_table(figure):
     """HO-13: the picture has a name with the head, the table has headers, and the values are those drawn."""
     html = str(figure.html())
     assert 'role="img"' in html
-    assert "L1H0" in re.search(r'aria-label="([^"]*)"', html)[1] + figure.alt
+    name = re.search(r'role="img" aria-label="([^"]*)"', html)[1]
+    assert "L1H0" in name
+    assert "The animal" in name
     assert html.count('scope="col"') == 3
     assert 'scope="row"' in html
 
@@ -178,6 +180,21 @@ def test_ho19_shapes_that_do_not_go_together(pattern, says):
     """HO-19: a batch left in, or another length, is one clear error that names the numbers."""
     with pytest.raises(InputError, match=says):
         pattern_figure(["a", "b", "c"], pattern, heads=["L0H0"])
+
+
+@pytest.mark.loose
+@pytest.mark.parametrize("missing", [None, (), (None, None)])
+def test_ho14_a_view_without_weights(missing):
+    """HO-14: what sdpa hands out, given to a view, is the error that names eager attention."""
+    with pytest.raises(AttentionMissingError, match="eager"):
+        pattern_figure(["a", "b"], missing, heads=["L0H0"])
+
+
+def test_ho12_an_image_brings_its_own_background(figure, tmp_path):
+    """HO-12: a saved picture can be read on any page: it has a background of its own, in light and dark."""
+    svg = figure.save(tmp_path / "x.svg").read_text(encoding="utf-8")
+    assert "background:#fdfdfb" in svg
+    assert "prefers-color-scheme:dark" in svg
 
 
 def test_saving(figure, tmp_path):

@@ -10,6 +10,7 @@ from lensons.figures import circuitsvis, svg
 from lensons.figures.figure import Figure, Table, rows_of
 from lensons.figures.markup import three_digits
 from lensons.heads import HeadName
+from lensons.scores.patterns import read_pattern
 from lensons.tokens import Tokens
 
 
@@ -44,6 +45,8 @@ def pattern_figure(
         looks, looked_at: what the rows and columns are called.
     """
     labels = list(tokens.labels) if isinstance(tokens, Tokens) else [str(label) for label in tokens]
+    if pattern is None or (isinstance(pattern, tuple) and (not pattern or pattern[0] is None)):
+        read_pattern(pattern)  # says that the model handed out no weights, and what to do
     weights = _array(pattern)
     if weights.ndim == 4 and weights.shape[0] == 1:
         weights = weights[0]
@@ -64,18 +67,20 @@ def pattern_figure(
         cells = [(q, k) for q in range(n) for k in np.argsort(-first[q, : q + 1])[:3]]
     named = " and ".join([", ".join(names[:3]), f"{len(names) - 3} more"] if len(names) > 3 else [", ".join(names)])
     thinned = f" {n} tokens: one pixel a cell, faint ones drawn stronger." if n > circuitsvis.MOST_TOKENS else ""
+    prompt = tokens.text if isinstance(tokens, Tokens) else " ".join(labels)
+    alt = f"Pattern of head {names[0]} on {n} tokens, “{prompt[:80]}”. " + _strongest(labels, first)
     return Figure(
         kind="pattern",
         title=title or f"What {named} looks at",
         caption=(caption or "Each row is a token that looks. It shares out exactly 1 over the columns.") + thinned,
-        alt=f"Pattern of head {names[0]} on {n} tokens. " + _strongest(labels, first),
+        alt=alt,
         data={"labels": labels, "pattern": weights, "heads": names, "row": row},
         table=Table(
             (looks, looked_at, "weight"),
             tuple((labels[q], labels[k], float(first[q, k])) for q, k in cells),
             frozenset({"weight"}),
         ),
-        picture=svg.heat_map(labels, first, alt=f"Pattern of head {names[0]}", row=row, causal=causal),
+        picture=svg.heat_map(labels, first, alt=alt, row=row, causal=causal),
         legend=True,
         live=circuitsvis.heads_view(labels, weights, names, causal) if n <= circuitsvis.MOST_TOKENS else None,
     )

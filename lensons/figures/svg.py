@@ -112,7 +112,11 @@ def lines(series: Sequence[tuple[str, Sequence[float], Sequence[float]]], *, alt
 def standalone(picture: Markup) -> str:
     """An SVG as a file of its own: with its colours, following the reader's light or dark."""
     head, _, rest = str(picture).partition(">")  # plain strings: Markup would escape what is added to it
-    return f'<?xml version="1.0" encoding="UTF-8"?>\n{head}><style>{asset("picture.css")}</style>{rest}'
+    # A page's own background cannot be known from inside an image, so it brings one: its text can always be read.
+    paper = (
+        ".lensons-picture{background:#fdfdfb}@media (prefers-color-scheme:dark){.lensons-picture{background:#131416}}"
+    )
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{head}><style>{asset("picture.css")}{paper}</style>{rest}'
 
 
 def data_address(picture: Markup) -> str:

@@ -76,7 +76,7 @@ def test_nothing_sticks_out_and_text_can_be_read(opened, saved, width, scheme):
 
 
 def test_predict_commit_reveal_by_keyboard(opened, saved, lesson):
-    """By keyboard alone: the answer is not in the page before the reader commits; then verdict, reason and score are."""
+    """By keyboard alone: before the reader commits the answer is not in the page; then verdict, reason, score are."""
     question = lesson.questions["it"]
     page = opened(saved)
     card = page.locator("#it form.question")
