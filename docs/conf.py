@@ -24,6 +24,8 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
+# Progress and other packages' notes are for the terminal.
+nb_output_stderr = "remove"
 # No widgets, so no page asks a CDN for their scripts.
 nb_ipywidgets_js = {}
 

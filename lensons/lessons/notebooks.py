@@ -10,7 +10,8 @@ from typing import Any
 from lensons.errors import FileError
 from lensons.files import written_whole
 
-_CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+# A cell may begin with options of the site's, such as ":tags: [hide-input]"; they are no code.
+_CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(?::[^\n]*\n)*(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def lessons_folder() -> Path:
