@@ -18,8 +18,9 @@ from lensons.figures import (
     table_figure,
     three_digits,
 )
+from lensons.figures.markup import json_block, render
 from lensons.heads import HeadName, parse_head
-from lensons.lessons.base import Lesson, Question, Step
+from lensons.lessons.base import Lesson, PageOnly, Question, Step
 from lensons.lessons.evidence import FRONT, KINDS, Evidence, Pair, gather, word_position
 from lensons.lessons.words import paragraphs, prose, text_file
 from lensons.models import as_model
@@ -402,7 +403,14 @@ class AttentionLesson(Lesson):
         filled = {"scale": f"√{self.trace.d_head} = {three_digits(chosen.scale)}"}
         if not math.isclose(chosen.scale, math.sqrt(self.trace.d_head)):
             filled = {"scale": three_digits(chosen.scale)}
-        parts = [*self._part("scores-to-shares", figure, **filled), self._agrees("scores", "pattern")]
+        play = {
+            "labels": list(labels),
+            # Scores of later tokens were never used by the model; they show what lifting the mask would do.
+            "scores": [float(x) if s else d / chosen.scale for x, d, s in zip(scores, dots, seen, strict=True)],
+            "query": q_at,
+        }
+        playground = PageOnly(render("playground.html.j2", data=json_block(play)))
+        parts = [*self._part("scores-to-shares", figure, **filled), self._agrees("scores", "pattern"), playground]
         data = {"head": chosen.name, "query": q_at, "scores": scores[: q_at + 1].tolist(),
                 "shares": chosen.pattern[q_at, : q_at + 1].tolist()}  # fmt: skip
         return self._step(4, "scores-to-shares", parts, question, data, **filled)

@@ -19,6 +19,10 @@ from lensons.files import written_whole
 from lensons.lessons.words import anchor, glossary, prose, sources
 
 
+class PageOnly(Markup):
+    """A part of a step that needs the page's own scripts, so it is left out of a notebook."""
+
+
 @dataclass(frozen=True)
 class Question:
     """Predict, then look: a question whose right answer was computed from the trace.
@@ -77,6 +81,7 @@ class Step:
         parts = [
             part if isinstance(part, Markup) else part.notebook_html() if notebook else part.html()
             for part in self.parts
+            if not (notebook and isinstance(part, PageOnly))
         ]
         html = render("step.html.j2", step=self, parts=parts, notebook=notebook)
         return _without_links(html) if notebook else html
@@ -138,7 +143,8 @@ class Lesson(ABC):
         ending = render("ending.html.j2", terms=self._terms(steps), works=self._works())
         style = Markup("<style>{}</style>").format(Markup(asset("lesson.css")))  # noqa: S704 - our own file
         parts = [style, heading, *self.introduction, contents, *(step.html() for step in steps), ending]
-        script = Markup("<script>{}</script>").format(Markup(asset("questions.js")))  # noqa: S704 - our own file
+        code = Markup(asset("questions.js") + asset("playground.js"))  # noqa: S704 - our own files
+        script = Markup("<script>{}</script>").format(code)
         page = document(self.title, [*parts, script], live=True, footer=self._made_with())
         return written_whole(path, page)
 

@@ -125,6 +125,30 @@ def test_numbers_on_the_page_are_the_traces(opened, saved, lesson):
     assert cells[q + 1][1] == ""
 
 
+def test_the_playground(opened, saved, lesson):
+    """Untouched it shows the model's shares; a moved score says it is not the model any more; reset goes back."""
+    page = opened(saved)
+    play = page.locator("#scores-to-shares .playground")
+    shares = lesson.scores_to_shares().data["shares"]
+
+    def shown():
+        cells = play.locator("tbody tr:not([hidden]) td.bar").evaluate_all("cells => cells.map(c => Number(c.title))")
+        return [float(cell) for cell in cells]
+
+    assert shown() == pytest.approx(shares, abs=1e-6)
+    assert "model's own" in play.locator(".state").inner_text()
+    first = play.locator("tbody input").first
+    first.focus()
+    page.keyboard.press("End")
+    assert "not the model any more" in play.locator(".state").inner_text()
+    assert shown()[0] > shares[0]
+    assert sum(shown()) == pytest.approx(1)
+    play.locator(".unmask").check()
+    assert len(shown()) == len(lesson.trace)
+    play.locator(".reset").click()
+    assert shown() == pytest.approx(shares, abs=1e-6)
+
+
 HOSTILE = [
     "a<b<c",
     "</script><b>x</b>",
