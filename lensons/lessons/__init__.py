@@ -1,7 +1,22 @@
-"""Lessons: what a learner reads and runs."""
+"""Lessons: what a learner reads and runs, and what a new lesson is made of."""
 
 from lensons.lessons.attention import AttentionLesson
-from lensons.lessons.base import Lesson, Question, Step
-from lensons.lessons.notebooks import copy_notebooks
+from lensons.lessons.base import Lesson, Question, Step, figure_of
+from lensons.lessons.evidence import Evidence
+from lensons.lessons.notebooks import copy_notebooks, notebook_files
+from lensons.lessons.words import Words, glossary, references_file, sources
 
-__all__ = ["AttentionLesson", "Lesson", "Question", "Step", "copy_notebooks"]
+__all__ = [
+    "AttentionLesson",
+    "Evidence",
+    "Lesson",
+    "Question",
+    "Step",
+    "Words",
+    "copy_notebooks",
+    "figure_of",
+    "glossary",
+    "notebook_files",
+    "references_file",
+    "sources",
+]

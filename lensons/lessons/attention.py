@@ -2,55 +2,53 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import torch
 from markupsafe import Markup
 
-from lensons.figures import (
-    Figure,
-    all_heads_figure,
-    difference_figure,
-    line_figure,
-    pattern_figure,
-    row_figure,
-    table_figure,
-    three_digits,
-)
-from lensons.figures.markup import json_block, render
+from lensons.errors import InputError
+from lensons.figures import Figure, all_heads_figure, line_figure, pattern_figure, three_digits
 from lensons.heads import HeadName, parse_head
-from lensons.lessons.base import Lesson, PageOnly, Question, Step
-from lensons.lessons.evidence import FRONT, KINDS, Evidence, Pair, gather, word_position
-from lensons.lessons.words import paragraphs, prose, text_file
+from lensons.lessons import predict
+from lensons.lessons.base import Lesson, Question, Step, figure_of
+from lensons.lessons.comparison import Comparison
+from lensons.lessons.evidence import FRONT, FRONT_OTHER, KINDS, REFERENTS, Evidence
+from lensons.lessons.live import heads_block, trace_block
+from lensons.lessons.pictures import strips
+from lensons.lessons.published import ROLES
+from lensons.lessons.referents import ENOUGH, it_position, word_positions
+from lensons.lessons.words import Chip, Words
 from lensons.models import as_model
 from lensons.tracing import HeadTrace, Trace
 
-# Below this two rows count as the same: what float32 leaves when the order of a sum changes.
-NOISE = 1e-5
+_SHOWN_PRODUCTS = 8
+_SHOWN_OF_Z = 4
+
+Parts = list[Markup | Figure | Question]
 
 
 class AttentionLesson(Lesson):
-    """The lesson on attention, made on one model and, if you like, your own sentence.
+    """The lesson on attention, made on one model and, if you like, on your own sentence.
 
     Args:
         model: what :func:`lensons.load_model` gave, a TransformerLens model of your own, or a name such as ``"toy"``.
         text: your own sentence; None for the lesson's.
-        other: a second text to compare it with in the first step; None for the lesson's own pair.
-        referents: the two words that "it" may mean in your texts.
+        other: a second text, for the first step to compare it with; None for the lesson's own pair.
+        referents: the two words in your texts that "it" may mean.
 
-    The model is run once, when the lesson is made; the steps only read what was found. Each method returns a
-    :class:`~lensons.lessons.base.Step`, which shows itself in a notebook.
+    Each method gives a :class:`~lensons.lessons.base.Step`, which shows itself in a notebook. What a step needs is
+    measured when it is first asked for, and kept.
 
     Raises:
-        InputError: a text is empty or too long.
+        InputError: a text is empty or too long, or an option is not one of those above.
         CheckError: a number does not agree with the model's own hooks.
 
     Example:
         >>> import lensons
         >>> lesson = lensons.AttentionLesson("toy")
-        >>> [step.name for step in lesson.steps]
-        ['it', 'grid', 'queries-and-keys', 'scores-to-shares', 'mixing-values', 'many-heads']
+        >>> lesson.grid(head="1.0").figures[0].title
+        'Head L1H0 on 14 tokens'
     """
 
     name = "attention"
@@ -58,30 +56,18 @@ class AttentionLesson(Lesson):
     def __init__(
         self,
         model: Any,
-        text: str | None = None,
-        other: str | None = None,
+        text: Any = None,
+        other: Any = None,
         referents: tuple[str, str] | None = None,
     ) -> None:
-        self._words = text_file(self.name)
-        self.title, self.lead = self._words["title"], self._words["lead"]
-        self.evidence: Evidence = gather(as_model(model), text, other, referents)
-
-    # --- what every step needs ----------------------------------------------------------------------------------
+        super().__init__()
+        self.evidence = Evidence(as_model(model), text, other, referents)
+        _ = self.evidence.text, self.evidence.pair  # a text that cannot be read is said here, not in some later step
 
     @property
     def trace(self) -> Trace:
         """The trace of the reader's text."""
         return self.evidence.text
-
-    @property
-    def objectives(self) -> tuple[str, ...]:
-        """What a reader can do afterwards."""
-        return tuple(self._words["objectives"])
-
-    @property
-    def misconceptions(self) -> tuple[str, ...]:
-        """What readers often take away wrongly, and what is right."""
-        return tuple(self._words["misconceptions"])
 
     @property
     def provenance(self) -> Mapping[str, Any]:
@@ -91,11 +77,15 @@ class AttentionLesson(Lesson):
     @property
     def introduction(self) -> Sequence[Markup]:
         """What comes before the first step."""
-        return paragraphs(self._words["intro"], model_line=self._model_line())
+        model = self.evidence.model
+        which = "model_toy" if model.is_toy else "model_gpt2" if model.name == "gpt2" else "model_other"
+        line = self.words.html(which, layers=model.n_layers, heads=model.n_heads, name=model.name)
+        return self.words.paragraphs("intro", model_line=line)
 
     @property
     def steps(self) -> tuple[Step, ...]:
         """The six steps."""
+        self.evidence.gather()
         return (
             self.it(),
             self.grid(),
@@ -105,473 +95,572 @@ class AttentionLesson(Lesson):
             self.many_heads(),
         )
 
-    def _model_line(self) -> str:
-        model = self.evidence.model
-        shape = f"{model.n_layers} layers with {model.n_heads} heads each"
-        if model.is_toy:
-            return f"It is lensons' own toy model: small, really trained, on simple English. It has {shape}. It is not GPT-2."
-        if model.name == "gpt2":
-            return f"It is GPT-2, the small one, published in 2019. It has {shape}."
-        return f"It is {model.name}. It has {shape}."
+    def blocks(self, steps: Sequence[Step]) -> Sequence[Markup]:
+        """The numbers that the page's script needs to answer without a kernel."""
+        e = self.evidence
+        return (trace_block(e.text, e.head, e.query, e.key(e.head, e.query)), heads_block(e))
 
-    @cached_property
-    def default_head(self) -> HeadName:
-        """The head that the steps follow unless told otherwise: the one that follows "it", else a previous-token head."""
-        follower = self.evidence.follower
-        if follower is not None and follower.found:
-            return follower.head
-        return self.evidence.table.top("previous_token", 1)[0][0]
+    # --- what every step needs ----------------------------------------------------------------------------------
 
     def _head(self, given: object) -> HeadTrace:
-        return self.trace.head(self.default_head if given is None else given)
+        return self.trace.head(self.evidence.head if given is None else given)
 
-    def _query(self, given: int | None) -> int:
-        if given is not None:
-            return self.trace.position(given)
-        it = word_position(self.trace.tokens, "it")
-        return len(self.trace) - 1 if it is None else it
+    def _position(self, given: int | str | None, otherwise: int) -> int:
+        """A position, given as a number or as a word of the text."""
+        if given is None:
+            return otherwise
+        if isinstance(given, str):
+            found = word_positions(self.trace.tokens, given)
+            if not found:
+                raise InputError(
+                    f"The word {given!r} does not stand in the text {self.trace.tokens.text!r:.80}. "
+                    "Give one of its words, or a position as a whole number."
+                )
+            return found[-1]
+        return self.trace.position(given)
 
-    def _key(self, given: int | None, head: HeadTrace, query: int) -> int:
-        if given is not None:
-            return self.trace.position(given)
-        row = head.pattern[query, : query + 1].clone()
-        if query > 0:  # the sink would be the answer in nearly every head, and teaches little
-            row[0] = -1
-        return int(row.argmax())
+    def _row(self, head: object, query: int | str | None, key: int | str | None = None) -> tuple[HeadTrace, int, int]:
+        """The head, query and key that a step is about; a key that comes after the query is an error."""
+        chosen = self._head(head)
+        q = self._position(query, self.evidence.query)
+        k = self._position(key, self.evidence.key(chosen.name, q))
+        if k > q:
+            raise InputError(
+                f"Position {k} comes after position {q}, so it cannot be looked at from there. "
+                f"Allowed are keys from 0 to {q}. Choose one of those, or a later query."
+            )
+        return chosen, q, k
 
-    def _part(self, name: str, *figures: Figure, **filled: object) -> tuple[Markup | Figure, ...]:
-        words = self._words[name]
-        parts: list[Markup | Figure] = [*paragraphs(words["before"], **filled), *figures]
-        parts += paragraphs(words["after"], **filled)
-        if "formula" in words:
-            parts.append(Markup('<p class="formula">{}</p>').format(prose(words["formula"], **filled)))
-        return tuple(parts)
-
-    def _step(
-        self,
-        number: int,
-        name: str,
-        parts: Sequence[Markup | Figure],
-        question: Question | None,
-        data: Mapping[str, Any],
-        **filled: object,
-    ) -> Step:
-        words = self._words[name]
-        return Step(
-            name=name,
-            number=number,
-            title=words["title"],
-            lead=str(prose(words["lead"], **filled).striptags()),
-            parts=tuple(parts),
-            question=question,
-            not_shown=str(prose(words["not_shown"], **filled).striptags()),
-            minutes=words["minutes"],
-            data=data,
-        )
+    def _label(self, position: int) -> Chip:
+        return Chip(self.trace.tokens.labels[position])
 
     def _agrees(self, *stages: str) -> Markup:
-        off = max(self.evidence.check.get(stage, 0.0) for stage in stages)
-        return Markup('<p class="agrees">✓ agrees with the model to {}</p>').format(
-            f"{off:.0e}" if off else "the last digit"
-        )
+        page, off = Words("page", "page"), self.evidence.agreement(*stages)
+        said = page.plain("agrees", error=f"{off:.0e}".replace("e-0", "e-")) if off else page.raw("agrees_wholly")
+        return Markup('<p class="agrees">{}</p>').format(said)
 
-    # --- the six steps ------------------------------------------------------------------------------------------
+    # --- step 1 -------------------------------------------------------------------------------------------------
 
     def it(self) -> Step:
-        """Step 1: what does "it" mean? The row of "it" before and after the word that decides."""
-        e = self.evidence
-        words = self._words["it"]
-        pair = e.pair
-        parts: list[Markup | Figure] = [*paragraphs(words["before"])]
-        parts.append(_two_texts(pair))
-        parts.append(self._difference(pair))
-        parts += paragraphs(words["after"])
-        parts += [Markup("<h3>{}</h3>").format("The clue in front"), Markup("<p>{}</p>").format(
-            prose(words["front"], front_a=FRONT[0], front_b=FRONT[1])
-        )]  # fmt: skip
-        parts.append(self._difference(e.front))
-        follower = e.follower
-        if follower is not None:
-            said = words["found"] if follower.found else words["none"]
-            parts.append(
-                Markup("<p>{}</p>").format(
-                    prose(
-                        said,
-                        n_pairs=follower.n_pairs,
-                        head=follower.head,
-                        moved=three_digits(follower.moved),
-                        low=three_digits(follower.low),
-                        high=three_digits(follower.high),
-                        rank=follower.rank,
-                        n_heads=follower.n_heads,
-                        chance=three_digits(follower.by_luck),
-                    )
-                )
-            )
-            parts += self._it_rows(follower.head)
-        data = {
-            "first_changed": pair.first_changed,
-            "row_difference": pair.row_difference.tolist(),
-            "front_first_changed": e.front.first_changed,
-            "front_row_difference": e.front.row_difference.tolist(),
-            "follower": follower,
-        }
-        return self._step(1, "it", parts, self._which_rows(pair), data)
-
-    def _difference(self, pair: Pair) -> Figure:
-        gaps = pair.row_difference
-        changed = [i for i, gap in enumerate(gaps.tolist()) if gap > NOISE]
-        unequal = (
-            "" if len(pair.a) == len(pair.b) else " The texts differ in length; only their common length is compared."
-        )
-        return difference_figure(
-            pair.a.tokens,
-            pair.b.tokens,
-            gaps,
-            title=f"The rows are the same up to position {(changed[0] if changed else len(gaps)) - 1}",
-            caption="For each row, the largest difference between the two texts, over all layers and heads." + unequal,
-            alt=f"Rows that differ: {', '.join(map(str, changed)) or 'none'} of {len(gaps)}; "
-            f"the first changed token is at {pair.first_changed}.",
-        )
-
-    def _it_rows(self, head: HeadName) -> list[Figure]:
-        """The row of "it" in both texts with the clue in front, side by side."""
-        pair = self.evidence.front
-        it = word_position(pair.a.tokens, "it")
-        if it is None:
-            return []
-        clues = [trace.tokens.labels[min(pair.first_changed, it)] for trace in (pair.a, pair.b)]
-        weights = [trace.head(head).pattern[it] for trace in (pair.a, pair.b)]
-        names = (f"weight with {clues[0]}", f"weight with {clues[1]}")
-        labels = [
-            a if a == b else f"{a} / {b}" for a, b in zip(pair.a.tokens.labels, pair.b.tokens.labels, strict=False)
-        ][: it + 1]
-        columns: dict[str, Sequence[Any]] = {"token looked at": labels}
-        columns |= {name: w[: it + 1].tolist() for name, w in zip(names, weights, strict=True)}
-        return [
-            table_figure(
-                "it-rows",
-                f'What "it" looks at in head {head}, with either clue',
-                "Each column is one row of a pattern, and adds up to 1.",
-                f'The row of "it" in head {head} for both texts.',
-                columns,
-                names,
-            )
-        ]
-
-    def _which_rows(self, pair: Pair) -> Question:
-        n, first = len(pair.row_difference), pair.first_changed
-        changed = [i for i, gap in enumerate(pair.row_difference.tolist()) if gap > NOISE]
-        choices = (
-            "All rows.",
-            f"Only rows from position {first} on, where the changed word stands.",
-            'Only the row of "it".',
-            "No row.",
-        )
-        if not changed:
-            answer, why = 3, "The two texts have the same tokens as far as both go."
-        elif min(changed) >= first:
-            answer, why = (
-                1,
-                f"Rows 0 to {first - 1} were read before the changed word came. It is the same reading twice.",
-            )
+        """Step 1: what does "it" mean? Two texts, row by row; then a pair with the clue in front of "it"."""
+        e, words = self.evidence, Words(self.name, "it")
+        n_heads = e.model.n_layers * e.model.n_heads
+        own = e.given_other is not None
+        parts: Parts = []
+        data: dict[str, Any] = {}
+        if e.given is not None and not own:
+            parts += words.paragraphs("one_text")
+        if e.pair is None:
+            parts.append(Markup("<p>{}</p>").format(words.html("no_pair")))
+            data["not_possible"] = data["no_question"] = words.plain("no_pair")
         else:
-            answer, why = 0, "The texts differ from the first token that counts."
-        return Question(
-            f"The two sentences have {n} positions, and differ at position {first}. Which rows of the patterns differ?",
-            choices,
-            answer,
-            why,
+            it = it_position(e.pair.a.tokens)
+            parts += [*words.paragraphs("before_own" if own else "before"), _two_texts(e.pair)]
+            parts += [] if e.pair.same_length else words.paragraphs("lengths")
+            parts += words.paragraphs("rows", n_heads=n_heads)
+            after = words.paragraphs("after" if e.pair.changed_rows else "unchanged")
+            parts += predict.which_rows(words, e.pair, it).before(self._difference(words, e.pair), *after)
+            parts += words.paragraphs("famous") if not own else []
+            parts += self._referents(words, e.pair) if own else []
+            data |= {
+                "first_changed": e.pair.first_changed,
+                "row_difference": e.pair.difference.tolist(),
+                "changed_rows": e.pair.changed_rows,
+                "it": it,
+            }
+        if e.front is not None and e.search is not None:
+            parts += self._clue_in_front(words, e.front)
+            data |= {"front_first_changed": e.front.first_changed, "front_row_difference": e.front.difference.tolist()}
+        data["search"] = e.search
+        lead = words.plain("lead_own" if own else "lead")
+        return self._step(1, "it", words, parts, data, lead=lead)
+
+    def _difference(self, words: Words, pair: Comparison) -> Figure:
+        gaps, changed = pair.difference.tolist(), pair.changed_rows
+        n = len(gaps)
+        said = words.raw("figures.difference")
+        title = "title_none" if not changed else "title_all" if len(changed) == n else "title"
+        return figure_of(
+            words,
+            "difference",
+            {
+                "position": [str(position) for position in range(n)],
+                "a": pair.a.tokens.labels[:n],
+                "b": pair.b.tokens.labels[:n],
+                "token": [
+                    words.raw(f"figures.difference.{'changed' if i in pair.changed_tokens else 'same'}")
+                    for i in range(n)
+                ],
+                "difference": gaps,
+            },
+            bars=["difference"],
+            title=title,
+            same=n - len(changed) if changed else n,
+            changed=len(changed),
+            rows=", ".join(map(str, changed)) or said["none"],
+            first="–" if pair.first_changed is None else pair.first_changed,
         )
+
+    def _clue_in_front(self, words: Words, front: Comparison) -> Parts:
+        """The pair in which the row of "it" can differ, and the head that was looked for."""
+        search = self.evidence.search
+        if search is None:
+            return []
+        parts: Parts = [Markup("<h3>{}</h3>").format(words.plain("front_title"))]
+        parts += words.paragraphs("front", front_a=FRONT, front_b=FRONT_OTHER)
+        parts.append(self._difference(words, front))
+        parts += words.paragraphs(
+            "found" if search.found else "weak" if search.choosing[search.head] > search.chance else "none",
+            n_pairs=search.n_pairs,
+            head=search.head,
+            moved=search.mean,
+            low=search.low,
+            high=search.high,
+            rank=search.rank,
+            n_heads=search.choosing.numel(),
+            chance=search.chance,
+            chosen=float(search.choosing[search.head]),
+            enough=ENOUGH,
+        )
+        parts.append(self._it_rows(words, front, search.head, search.mean))
+        if search.n_answers:
+            count = search.n_answers
+            parts += words.paragraphs("answers", answers=round(search.answers * count), n_answers=count)
+            worst = search.most_needed
+            if worst is not None:
+                lost = search.answers - worst[1]
+                parts += words.paragraphs(
+                    "needed" if lost >= 0.1 else "unneeded",
+                    needed=worst[0],
+                    answers_without=round(worst[1] * count),
+                    n_answers=count,
+                )
+            elif search.head in search.answers_without:
+                without = round(search.answers_without[search.head] * count)
+                parts += words.paragraphs("without_found", head=search.head, answers_without=without, n_answers=count)
+        return parts
+
+    def _it_rows(self, words: Words, front: Comparison, head: HeadName, moved: float) -> Figure:
+        """The row of "it" in both texts with the clue in front, side by side."""
+        it = it_position(front.a.tokens)
+        if it is None:  # the lesson's own sentences have one
+            raise InputError('The lesson\'s sentence has no "it". Its file text/attention.toml was changed.')
+        changed = it if front.first_changed is None else front.first_changed
+        both = list(zip(front.a.tokens.labels, front.b.tokens.labels, strict=False))[: it + 1]
+        shares = [trace.head(head).pattern[it, : it + 1] for trace in (front.a, front.b)]
+        labels = [a if a == b else f"{a} / {b}" for a, b in both]
+        return figure_of(
+            words,
+            "it-rows",
+            {"token": labels, "a": shares[0].tolist(), "b": shares[1].tolist()},
+            bars=["a", "b"],
+            head=head,
+            moved=moved,
+            clue_a=both[changed][0],
+            clue_b=both[changed][1],
+            most_a=labels[int(shares[0].argmax())],
+            most_b=labels[int(shares[1].argmax())],
+        )
+
+    def _referents(self, words: Words, pair: Comparison) -> Parts:
+        """What the found head gives the reader's two nouns, in the reader's two texts."""
+        its = [it_position(trace.tokens) for trace in (pair.a, pair.b)]
+        if None in its:
+            return list(words.paragraphs("no_it"))
+        search = self.evidence.search
+        if self.evidence.referents is None or search is None:
+            return []
+        given: dict[str, object] = {"head": search.head}
+        for which, word in zip("ab", self.evidence.referents, strict=True):
+            given[f"noun_{which}"] = word
+            for name, trace, it in zip("ab", (pair.a, pair.b), its, strict=True):
+                where = [at for at in word_positions(trace.tokens, word) if it is not None and at < it]
+                if not where:
+                    return list(words.paragraphs("no_word", word=word))
+                given[f"{which}_{name}"] = float(trace.head(search.head).pattern[it, where].sum())
+        return list(words.paragraphs("referents", **given))
+
+    # --- step 2 -------------------------------------------------------------------------------------------------
 
     def grid(self, head: object = None) -> Step:
-        """Step 2: the whole pattern of one head; the others of its layer to choose from."""
-        chosen = self._head(head)
+        """Step 2: the whole pattern of one head, the others of its layer to choose from."""
+        words = Words(self.name, "grid")
+        chosen, query, _ = self._row(head, None)
         layer, index = chosen.name
         order = [index, *(h for h in range(self.trace.n_heads) if h != index)]
-        query = self._query(None)
         figure = pattern_figure(
             self.trace.tokens,
             self.trace.pattern[layer, order],
             heads=[HeadName(layer, h) for h in order],
             row=query,
-            title=f"What every token looks at in head {chosen.name}",
-            caption=f"Rows look, columns are looked at. The ringed row is {self.trace.tokens.labels[query]}.",
-            looks="looks",
-            looked_at="is looked at",
+            title=words.plain("figures.pattern.title", head=chosen.name, n=len(self.trace)),
+            caption=words.plain("figures.pattern.caption", query=self._label(query)),
+            looks=words.raw("figures.pattern.looks"),
+            looked_at=words.raw("figures.pattern.looked_at"),
         )
-        labels = self.trace.tokens.labels
-        row = chosen.pattern[query, : query + 1]
-        question, reason = None, {}
-        if query > 0:
-            keys = sorted(row.topk(min(4, query + 1)).indices.tolist())
-            best = int(row.argmax())
-            question = Question(
-                f"Head {chosen.name}: which token does {labels[query]} (position {query}) look at most?",
-                tuple(f"{labels[k]} (position {k})" for k in keys),
-                keys.index(best),
-                f"It gets {three_digits(float(row[best]))} of the row's 1.",
-            )
+        whose = self.words.raw("whose_own" if self.evidence.given is None else "whose_yours")
+        parts: Parts = [*words.paragraphs("before", whose=whose), figure, self._agrees("pattern", "mask")]
+        data: dict[str, Any] = {"head": chosen.name, "query": query, "pattern": chosen.pattern}
+        question = predict.strongest_cell(words, self.trace, chosen, query)
+        if question is None:
+            data["no_question"] = data["not_possible"] = words.plain("one_token")
+            parts.append(Markup("<p>{}</p>").format(words.html("one_token")))
         else:
-            reason = {
-                "no_question": "There is one token only. It can look at nothing but itself, so there is nothing to guess."
-            }
-        parts = [*self._part("grid", figure), self._agrees("pattern", "mask")]
-        return self._step(2, "grid", parts, question, {"head": chosen.name, "query": query, **reason})
+            parts.append(question)
+        return self._step(2, "grid", words, [*parts, *words.paragraphs("after")], data)
 
-    def queries_and_keys(self, head: object = None, query: int | None = None, key: int | None = None) -> Step:
-        """Step 3: one query and one key, number by number; then the dot product for every key."""
-        chosen = self._head(head)
-        q_at = self._query(query)
-        k_at = self._key(key, chosen, q_at)
-        labels = self.trace.tokens.labels
+    # --- step 3 -------------------------------------------------------------------------------------------------
+
+    def queries_and_keys(
+        self, head: object = None, query: int | str | None = None, key: int | str | None = None
+    ) -> Step:
+        """Step 3: one query and one key, number by number; then the dot product with every key."""
+        words, model = Words(self.name, "queries-and-keys"), self.evidence.model
+        chosen, q_at, k_at = self._row(head, query, key)
         q, k = chosen.q[q_at].double(), chosen.k[k_at].double()
         products = q * k
-        largest = products.abs().topk(min(8, len(products))).indices.tolist()
-        dot = float(products.sum())
-        rest = dot - float(products[largest].sum())
-        figure = table_figure(
-            "products",
-            f"{labels[q_at]} looks for, {labels[k_at]} offers: head {chosen.name}",
-            f"The {len(largest)} products that count most, of {len(products)}. All together they add up to {three_digits(dot)}.",
-            f"Dot product of the query of {labels[q_at]} and the key of {labels[k_at]}: {three_digits(dot)}.",
-            {
-                "number": [*map(str, largest), f"the other {len(products) - len(largest)}", "sum"],
-                "query": [*q[largest].tolist(), None, None],
-                "key": [*k[largest].tolist(), None, None],
-                "query x key": [*products[largest].tolist(), rest, dot],
-            },
-        )
-        dots = chosen.q[q_at].double() @ chosen.k[: q_at + 1].double().T
-        every = table_figure(
-            "dots",
-            f"The dot product of {labels[q_at]} with every token it can see",
-            "One sum for each key. The largest will get the largest share.",
-            f"Largest: {labels[int(dots.argmax())]} with {three_digits(float(dots.max()))}.",
-            {"token looked at": labels[: q_at + 1], "q · k": dots.tolist()},
-        )
-        a, b = q[largest[:3]].tolist(), k[largest[:3]].tolist()
-        small = sum(x * y for x, y in zip(a, b, strict=True))
-        question = Question(
-            f"Three numbers of the query are {_list(a)}; the same three of the key are {_list(b)}. "
-            "What is the sign of their dot product?",
-            ("Positive: they point the same way.", "Negative: they point away from each other."),
-            0 if small > 0 else 1,
-            f"The products add up to {three_digits(small)}.",
-        )
-        filled = {"query": labels[q_at], "d_head": self.trace.d_head}
-        parts = [*self._part("queries-and-keys", figure, every, **filled), self._agrees("scores")]
-        data = {"head": chosen.name, "query": q_at, "key": k_at, "dot": dot, "dots": dots.tolist()}
-        return self._step(3, "queries-and-keys", parts, question, data, **filled)
-
-    def scores_to_shares(self, head: object = None, query: int | None = None, key: int | None = None) -> Step:
-        """Step 4: dot product / scale -> mask -> exponentiate -> divide by the sum, for one row."""
-        chosen = self._head(head)
-        q_at = self._query(query)
-        k_at = self._key(key, chosen, q_at)
-        labels, n = self.trace.tokens.labels, len(self.trace)
-        scores = chosen.scores[q_at].double()
-        dots = (chosen.q[q_at].double() @ chosen.k.double().T).tolist()
-        top = float(scores[: q_at + 1].max())
-        seen = [k <= q_at for k in range(n)]
-        figure = table_figure(
-            "shares",
-            f"From scores to shares: the row of {labels[q_at]} in head {chosen.name}",
-            f"Read each line from left to right. {labels[k_at]}: q·k {three_digits(dots[k_at])} → "
-            f"/{three_digits(chosen.scale)} {three_digits(float(scores[k_at]))} → share {three_digits(float(chosen.pattern[q_at, k_at]))}.",
-            f"{labels[k_at]} gets a share of {three_digits(float(chosen.pattern[q_at, k_at]))}.",
-            {
-                "token looked at": labels,
-                "q · k": [d if s else None for d, s in zip(dots, seen, strict=True)],
-                f"/ {three_digits(chosen.scale)}": [
-                    float(x) if s else "masked" for x, s in zip(scores, seen, strict=True)
-                ],
-                "e^(x - largest)": [
-                    math.exp(float(x) - top) if s else "0, masked" for x, s in zip(scores, seen, strict=True)
-                ],
-                "share": [float(p) if s else None for p, s in zip(chosen.pattern[q_at], seen, strict=True)],
-            },
-            ["share"],
-        )
-        times = math.e**2
-        question = Question(
-            "Two tokens are looked at. The score of the first is 2 higher. How much more weight does it get?",
-            ("2 times as much", f"{times:.1f} times as much", "100 times as much"),
-            1,
-            f"One higher is e = 2.718 times; two higher is e × e = {times:.2f} times.",
-        )
-        filled = {"scale": f"√{self.trace.d_head} = {three_digits(chosen.scale)}"}
-        if not math.isclose(chosen.scale, math.sqrt(self.trace.d_head)):
-            filled = {"scale": three_digits(chosen.scale)}
-        play = {
-            "labels": list(labels),
-            # Scores of later tokens were never used by the model; they show what lifting the mask would do.
-            "scores": [float(x) if s else d / chosen.scale for x, d, s in zip(scores, dots, seen, strict=True)],
-            "query": q_at,
+        dots = (chosen.q[q_at].double() @ chosen.k[: q_at + 1].double().T).tolist()
+        filled: dict[str, Any] = {
+            "query": self._label(q_at),
+            "key": self._label(k_at),
+            "head": chosen.name,
+            "d_head": len(q),
+            "dot": dots[k_at],
         }
-        playground = PageOnly(render("playground.html.j2", data=json_block(play)))
-        parts = [*self._part("scores-to-shares", figure, **filled), self._agrees("scores", "pattern"), playground]
-        data = {"head": chosen.name, "query": q_at, "scores": scores[: q_at + 1].tolist(),
-                "shares": chosen.pattern[q_at, : q_at + 1].tolist()}  # fmt: skip
-        return self._step(4, "scores-to-shares", parts, question, data, **filled)
+        shown = products.abs().topk(min(_SHOWN_PRODUCTS, len(products))).indices.tolist()
+        left = len(products) - len(shown)
+        rest = float(products.sum() - products[shown].sum())
+        numbers = [str(i) for i in range(len(q))]
+        vectors = figure_of(
+            words,
+            "vectors",
+            {"number": numbers, "query": q.tolist(), "key": k.tolist(), "product": products.tolist()},
+            picture=strips(
+                words.plain("figures.vectors.alt", **filled),
+                {name: (words.raw(f"figures.vectors.{name}"), x.tolist())
+                 for name, x in (("query", q), ("key", k), ("product", products))},
+            ),
+            **filled,
+        )  # fmt: skip
+        table = {
+            "number": [*map(str, shown), *([words.plain("figures.products.others", n=left)] if left else []),
+                       words.raw("figures.products.sum")],
+            "query": [*q[shown].tolist(), *([None] if left else []), None],
+            "key": [*k[shown].tolist(), *([None] if left else []), None],
+            "product": [*products[shown].tolist(), *([rest] if left else []), float(products.sum())],
+        }  # fmt: skip
+        best = max(range(len(dots)), key=dots.__getitem__)
+        parts: Parts = [
+            *words.paragraphs("before", **filled),
+            *(words.paragraphs("rotary") if self.evidence.is_rotary else []),
+            *(words.paragraphs("grouped", n_kv=model.n_kv_heads, n_heads=model.n_heads)
+              if model.n_kv_heads != model.n_heads else []),
+            vectors,
+            figure_of(words, "products", table, **filled, n=len(shown)),
+            figure_of(words, "dots", {"token": self.trace.tokens.labels[: q_at + 1], "dot": dots},
+                      **filled | {"best": self._label(best), "dot": dots[best]}),
+            self._agrees("scores"),
+            predict.sign_of_dot(words, q, k),
+            *words.paragraphs("after", **filled),
+            _formula(words),
+        ]  # fmt: skip
+        data = {"head": chosen.name, "query": q_at, "key": k_at, "dot": dots[k_at], "dots": dots}
+        return self._step(3, "queries-and-keys", words, parts, data)
 
-    def mixing_values(self, head: object = None, query: int | None = None) -> Step:
-        """Step 5: weight x value, added up; what each token's message is, and how long."""
-        chosen = self._head(head)
-        q_at = self._query(query)
+    # --- step 4 -------------------------------------------------------------------------------------------------
+
+    def scores_to_shares(
+        self, head: object = None, query: int | str | None = None, key: int | str | None = None
+    ) -> Step:
+        """Step 4: dot product / scale -> mask -> e to that power -> divide by the sum, for one row."""
+        words = Words(self.name, "scores-to-shares")
+        chosen, q_at, k_at = self._row(head, query, key)
+        n, later = len(self.trace), len(self.trace) - q_at - 1
+        scores = chosen.scores[q_at, : q_at + 1].double()
+        dots = (chosen.q[q_at].double() @ chosen.k[: q_at + 1].double().T).tolist()
+        powers = (scores - scores.max()).exp().tolist()
+        shares = chosen.pattern[q_at, : q_at + 1].tolist()
+        masked = words.raw("figures.shares.masked")
+        figure = figure_of(
+            words,
+            "shares",
+            {
+                "token": self.trace.tokens.labels,
+                "dot": [*dots, *[None] * later],
+                "score": [*scores.tolist(), *[masked] * later],
+                "power": [*powers, *[masked] * later],
+                "share": [*shares, *[None] * later],
+            },
+            bars=["share"],
+            query=self._label(q_at),
+            key=self._label(k_at),
+            head=chosen.name,
+            dot=dots[k_at],
+            scale=_scale(chosen.scale),
+            score=float(scores[k_at]),
+            power=powers[k_at],
+            share=shares[k_at],
+        )
+        root = math.isclose(chosen.scale, math.sqrt(self.trace.d_head))
+        scale = f"√{self.trace.d_head} = {_scale(chosen.scale)}" if root else _scale(chosen.scale)
+        parts: Parts = [*words.paragraphs("before", scale=scale), figure]
+        if self.trace.unusual is not None:
+            parts.append(Markup("<p>{}</p>").format(words.html("unusual", why=self.trace.unusual)))
+        parts += [
+            self._agrees("scores", "pattern"),
+            predict.share_of_higher(words, self.trace, scores, chosen, q_at),
+            *words.paragraphs("after"),
+            _formula(words),
+        ]
+        data = {"head": chosen.name, "query": q_at, "key": k_at, "n": n, "dots": dots, "scores": scores.tolist(),
+                "powers": powers, "shares": shares}  # fmt: skip
+        return self._step(4, "scores-to-shares", words, parts, data)
+
+    # --- step 5 -------------------------------------------------------------------------------------------------
+
+    def mixing_values(self, head: object = None, query: int | str | None = None) -> Step:
+        """Step 5: share x value, added up, is z; z W_O is what the head adds. Who adds how much?"""
+        words, e = Words(self.name, "mixing-values"), self.evidence
+        chosen, q_at, _ = self._row(head, query)
         labels = self.trace.tokens.labels
-        weights = chosen.pattern[q_at, : q_at + 1].double()
-        message = chosen.written_by_key[: q_at + 1].double()
-        lengths = message.norm(dim=-1)
-        parts_added = weights * lengths
-        total = float((weights[:, None] * message).sum(0).norm())
-        figure = row_figure(
-            self.trace.tokens,
-            weights,
-            query=q_at,
-            title=f"How much {labels[q_at]} takes from each token, in head {chosen.name}",
-            caption="The share, the length of the whole message v W_O, and the two multiplied. "
-            f"Added up as directions, what the head adds has length {three_digits(total)}.",
-            columns={"length of v W_O": lengths, "share × length": parts_added},
+        shares = chosen.pattern[q_at, : q_at + 1].double()
+        lengths = self.trace.written_length[chosen.name][: q_at + 1].double()
+        parts_added = shares * lengths
+        total = float(chosen.written[q_at].norm())
+        filled: dict[str, Any] = {"query": self._label(q_at), "head": chosen.name, "d_head": self.trace.d_head}
+        best = int(parts_added.argmax())
+        values = figure_of(
+            words,
+            "values",
+            {
+                "token": labels[: q_at + 1],
+                "share": shares.tolist(),
+                "length": lengths.tolist(),
+                "part": parts_added.tolist(),
+            },
+            bars=["share"],
+            total=total,
+            best=self._label(best),
+            part=float(parts_added[best]),
+            **filled,
         )
-        terms = (weights[:, None] * chosen.v[: q_at + 1].double()).T
-        shown = chosen.z[q_at].abs().topk(min(4, len(chosen.z[q_at]))).indices.tolist()
-        order = weights.topk(min(4, len(weights))).indices.tolist()
-        columns: dict[str, Sequence[Any]] = {"number of z": [str(i) for i in shown]}
-        for k in order:
-            columns[f"{labels[k]} ({k})"] = terms[shown, k].tolist()
-        others = terms[shown].sum(1) - terms[shown][:, order].sum(1)
-        columns["other tokens"] = others.tolist()
-        columns["sum"] = terms[shown].sum(1).tolist()
-        columns["z in the model"] = chosen.z[q_at][shown].tolist()
-        mixing = table_figure(
-            "mixing",
-            "Share times value, added up, is the head's output z",
-            f"The {len(shown)} largest of z's {self.trace.d_head} numbers. Each is a sum over all tokens.",
-            "The sums agree with the model's own z.",
-            columns,
-        )
-        most, heaviest = int(parts_added.argmax()), int(weights.argmax())
-        question, reason = None, {}
-        if most != heaviest:
-            keys = sorted({most, heaviest, *parts_added.topk(min(4, len(weights))).indices.tolist()})[:4]
-            keys = sorted({*keys[:2], most, heaviest}) if most not in keys or heaviest not in keys else keys
-            question = Question(
-                f"{labels[heaviest]} (position {heaviest}) has the largest share. Which token adds most?",
-                tuple(f"{labels[k]} (position {k})" for k in keys),
-                keys.index(most),
-                f"Its share is {three_digits(float(weights[most]))}, but its message is "
-                f"{three_digits(float(lengths[most] / lengths[heaviest].clamp(min=1e-12)))} times as long.",
-            )
+        question = predict.who_adds_most(words, self.trace, q_at, chosen.name)
+        data: dict[str, Any] = {
+            "head": chosen.name,
+            "query": q_at,
+            "shares": shares.tolist(),
+            "lengths": lengths.tolist(),
+            "parts": parts_added.tolist(),
+            "total": total,
+        }
+        parts: Parts = [*words.paragraphs("before", **filled)]
+        shown: list[Markup | Figure] = [values, *words.paragraphs("after"), *self._sink(words, shares, lengths)]
+        if question is None:
+            data["no_question"] = words.plain("question.left_out")
+            parts += [Markup("<p>{}</p>").format(data["no_question"]), *shown]
         else:
-            reason = {
-                "no_question": "In this row the token with the largest share also adds most, "
-                "so there is no question here. Other heads differ."
-            }
-        filled = {"query": labels[q_at]}
-        parts = [*self._part("mixing-values", figure, mixing, **filled), self._agrees("z", "attn_out")]
-        data = {"head": chosen.name, "query": q_at, "weights": weights.tolist(), "lengths": lengths.tolist(), **reason}
-        return self._step(5, "mixing-values", parts, question, data, **filled)
+            parts += question.before(*shown)
+        parts += [self._mixing(words, chosen, q_at, shares, filled), self._agrees("z", "attn_out"), _formula(words)]
+        vocabulary = e.vocabulary(chosen.name, q_at)
+        data["vocabulary"] = vocabulary
+        parts.append(
+            figure_of(
+                words,
+                "vocabulary",
+                {"token": [token for token, _ in vocabulary], "score": [score for _, score in vocabulary]},
+                best=vocabulary[0][0],
+                **filled,
+            )
+        )
+        return self._step(5, "mixing-values", words, parts, data)
+
+    def _sink(self, words: Words, shares: torch.Tensor, lengths: torch.Tensor) -> list[Markup]:
+        """The first token's share beside the length of its message: is it a sink here?"""
+        if len(shares) < 3:
+            return []
+        times, share = float(lengths[0] / lengths[1:].mean().clamp(min=1e-12)), float(shares[0])
+        return words.paragraphs("sink" if times < 0.5 and share > 0.2 else "sink_long", share=share, times=times)
+
+    def _mixing(
+        self, words: Words, chosen: HeadTrace, q_at: int, shares: torch.Tensor, filled: Mapping[str, Any]
+    ) -> Figure:
+        """A few numbers of z, each as a sum over tokens."""
+        terms = (shares[:, None] * chosen.v[: q_at + 1].double()).T
+        shown = chosen.z[q_at].abs().topk(min(_SHOWN_OF_Z, self.trace.d_head)).indices.tolist()
+        order = shares.topk(min(4, len(shares))).indices.tolist()
+        columns: dict[str, Sequence[Any]] = {"number": [str(i) for i in shown]}
+        columns |= {f"{self.trace.tokens.labels[k]} ({k})": terms[shown, k].tolist() for k in order}
+        if len(shares) > len(order):
+            columns[words.raw("figures.mixing.others")] = (terms[shown].sum(1) - terms[shown][:, order].sum(1)).tolist()
+        columns[words.raw("figures.mixing.sum")] = terms[shown].sum(1).tolist()
+        columns[words.raw("figures.mixing.model")] = chosen.z[q_at][shown].tolist()
+        return figure_of(words, "mixing", columns, n=len(shown), **filled)
+
+    # --- step 6 -------------------------------------------------------------------------------------------------
 
     def many_heads(self) -> Step:
-        """Step 6: every head scored; what happens when the best are taken out; the loss on repeated blocks."""
-        e = self.evidence
-        table = e.table
-        figures: list[Figure] = [
-            all_heads_figure(
-                table.values[kind], kind=kind, chance=table.chance[kind], low=table.low[kind], high=table.high[kind]
-            )
-            for kind in KINDS
-        ]
-        figures.append(self._ablations())
-        figures.append(self._losses())
-        if e.model.is_toy:
-            figures.append(_training())
-        best, score = table.top("previous_token", 1)[0]
-        others = [head for kind in ("duplicate_token", "induction", "first_token") for head, _ in table.top(kind, 3)]
-        choices = sorted({best, *[head for head in dict.fromkeys(others) if head != best][:3]})
-        question = None
-        if len(choices) > 1 and score == score:
-            question = Question(
-                "Which of these heads looks at the previous token?",
-                tuple(map(str, choices)),
-                choices.index(best),
-                f"{best} scores {three_digits(score)}; chance is {three_digits(table.chance['previous_token'])}.",
-            )
+        """Step 6: every head scored; the same tokens twice; what taking heads out does."""
+        words, e = Words(self.name, "many-heads"), self.evidence
+        table, repeated = e.table, e.repeated
         n_heads = e.model.n_layers * e.model.n_heads
-        parts = self._part("many-heads", *figures, n_heads=n_heads)
-        data = {"table": table, "ablations": e.ablations, "losses": e.block_losses}
-        return self._step(6, "many-heads", parts, question, data, n_heads=n_heads)
-
-    def _ablations(self) -> Figure:
-        e = self.evidence
-        ranked = sorted(e.ablations.values(), key=lambda a: -(a.change.second or 0.0))
-        random = ranked[0].random_mean
-        return table_figure(
-            "ablations",
-            f"Without {ranked[0].heads[0]} the second copy gets hardest",
-            f"The change of loss when one head's output is set to 0, on {ranked[0].n_prompts} prompts of random blocks. "
-            f"Only the five highest of each kind were measured; all others were not.",
-            f"Taking out {ranked[0].heads[0]} raises the loss on the second copy by "
-            f"{three_digits(ranked[0].change.second or 0.0)} nats.",
-            {
-                "head taken out": [*(str(a.heads[0]) for a in ranked), "a head at random (mean of 20)"],
-                "first copy": [*(a.change.first for a in ranked), random.first],
-                "second copy": [*(a.change.second for a in ranked), random.second],
-            },
+        names = Words(self.name, "kinds")
+        data: dict[str, Any] = {"table": table, "repeated": repeated}
+        parts: Parts = list(words.paragraphs("before"))
+        question = predict.looks_one_back(words, table, e.text)
+        if question is None:
+            data["no_question"] = words.plain("question.left_out")
+            parts.append(Markup("<p>{}</p>").format(data["no_question"]))
+        else:
+            parts.append(question)
+        parts += words.paragraphs("kinds")
+        for kind in KINDS:
+            chance = table.chance[kind]
+            made = all_heads_figure(
+                table.values[kind], kind=names.raw(kind), chance=chance, low=table.low[kind], high=table.high[kind],
+                caption=words.plain("figures.all-heads.caption", kind=names.raw(kind), chance=chance),
+            )  # fmt: skip
+            parts.append(made)
+        parts += [*words.paragraphs("after_grid"), Markup("<h3>{}</h3>").format(words.raw("repeat_title"))]
+        learned = repeated.second_copy < 0.8 * repeated.first_copy
+        parts += words.paragraphs(
+            "repeat" if learned else "repeat_unlearned",
+            first=repeated.first_copy,
+            second=repeated.second_copy,
+            heads=", ".join(map(str, repeated.induction_heads)),
+            change=float(repeated.without.change.second or 0.0),
+            random=float(repeated.without.random_mean.second or 0.0),
         )
+        parts += [self._losses(words, learned), self._ablations(words, names)]
+        if e.model.is_toy:
+            parts += [*words.paragraphs("training"), _training(words)]
+        if e.model.name == "gpt2":
+            parts += [*words.paragraphs("published"), self._published(words, names)]
+        return self._step(6, "many-heads", words, parts, data, n_heads=n_heads)
 
-    def _losses(self) -> Figure:
-        losses, n = self.evidence.block_losses, self.evidence.block_len
-        second = losses[-n + 1 :]
-        first = losses[-2 * n + 1 : -n]
-        mean_first, mean_second = sum(first) / len(first), sum(second) / len(second)
+    def _losses(self, words: Words, learned: bool) -> Figure:
+        repeated = self.evidence.repeated
+        said = {"n_prompts": repeated.n_prompts, "first": repeated.first_copy, "second": repeated.second_copy}
+        where = "figures.loss"
         return line_figure(
-            "The second copy is easier",
-            "How wrong the model is at each position of a random block that comes twice, in nats. "
-            f"On average {three_digits(mean_first)} in the first copy, {three_digits(mean_second)} in the second.",
-            f"Loss falls from {three_digits(mean_first)} to {three_digits(mean_second)} nats on the second copy.",
-            ("position", [float(i + 1) for i in range(len(losses))]),
-            {"loss": losses},
-            "loss (nats)",
+            words.plain(f"{where}.{'title' if learned else 'title_flat'}"),
+            words.plain(f"{where}.caption", **said),
+            words.plain(f"{where}.alt", **said),
+            (words.raw(f"{where}.x"), [float(i + 1) for i in range(len(repeated.loss))]),
+            {words.raw(f"{where}.line"): repeated.loss.tolist()},
+            words.raw(f"{where}.y"),
+        )
+
+    def _ablations(self, words: Words, names: Words) -> Figure:
+        table, repeated = self.evidence.table, self.evidence.repeated
+        ranked = sorted(repeated.each.values(), key=lambda a: -(a.change.second or 0.0))
+        random = ranked[0].random_mean
+        among = [
+            ", ".join(names.raw(kind) for kind in KINDS if a.heads[0] in [head for head, _ in table.top(kind, 5)])
+            for a in ranked
+        ]
+        return figure_of(
+            words,
+            "ablations",
+            {
+                "head": [*(str(a.heads[0]) for a in ranked), words.raw("figures.ablations.random")],
+                "kind": [*among, ""],
+                "first": [*(a.change.first for a in ranked), random.first],
+                "second": [*(a.change.second for a in ranked), random.second],
+            },
+            n_prompts=repeated.n_prompts,
+            worst=ranked[0].heads[0],
+            change=float(ranked[0].change.second or 0.0),
+        )
+
+    def _published(self, words: Words, names: Words) -> Figure:
+        """GPT-2's heads that have a role in print: measured here beside reported there."""
+        table = self.evidence.table
+        rows = []
+        for kind, heads in ROLES.items():
+            every = [head for head, _ in table.top(kind, table.values[kind].numel())]
+            for name in heads:
+                head = parse_head(name, self.trace.n_layers, self.trace.n_heads)
+                rows.append((str(head), names.raw(kind), float(table.values[kind][head]), 1 + every.index(head)))
+        return figure_of(
+            words,
+            "published",
+            {
+                "head": [row[0] for row in rows],
+                "role": [row[1] for row in rows],
+                "score": [row[2] for row in rows],
+                "rank": [row[3] for row in rows],
+            },
+            bars=["score"],
+        )
+
+    # --- putting a step together --------------------------------------------------------------------------------
+
+    def _step(
+        self,
+        number: int,
+        name: str,
+        words: Words,
+        parts: Parts,
+        data: Mapping[str, Any],
+        lead: str | None = None,
+        **filled: object,
+    ) -> Step:
+        return Step(
+            name=name,
+            number=number,
+            title=words.plain("title"),
+            lead=words.plain("lead", **filled) if lead is None else lead,
+            parts=tuple(parts),
+            not_shown=words.plain("not_shown"),
+            minutes=words.raw("minutes"),
+            data=data,
         )
 
 
-def _two_texts(pair: Pair) -> Markup:
-    """Both texts, the changed tokens marked."""
-    lines = []
+def _two_texts(pair: Comparison) -> Markup:
+    """Both texts, one under the other, token by token; those that differ are marked."""
+    longest = max(len(pair.a), len(pair.b))
+    shared = min(len(pair.a), len(pair.b))
+    lines = Markup()
     for trace in (pair.a, pair.b):
-        marked = [
-            Markup("<mark>{}</mark>").format(label) if i == pair.first_changed else Markup("{}").format(label)
-            for i, label in enumerate(trace.tokens.labels)
-        ]
-        chips = Markup(" ").join(Markup('<span class="token">{}</span>').format(label) for label in marked)
-        lines.append(Markup("<p>{}</p>").format(chips))
-    return Markup("").join(lines)
+        cells = Markup()
+        for position in range(longest):
+            label = trace.tokens.labels[position] if position < len(trace) else ""
+            differs = position >= shared or position in pair.changed_tokens
+            chip = Markup('<span class="token">{}</span>').format(label) if label else Markup()
+            cells += Markup("<td>{}</td>").format(Markup("<mark>{}</mark>").format(chip) if differs and label else chip)
+        lines += Markup("<tr>{}</tr>").format(cells)
+    return Markup('<div class="scroll texts"><table>{}</table></div>').format(lines)
 
 
-def _list(numbers: Sequence[float]) -> str:
-    return ", ".join(three_digits(number) for number in numbers)
+def _scale(scale: float) -> str:
+    """8 rather than 8.00."""
+    return f"{scale:g}" if scale == round(scale) else three_digits(scale)
 
 
-def _training() -> Figure:
+def _formula(words: Words) -> Markup:
+    # Our own MathML, from the text file; nothing of the reader's is in it.
+    return Markup('<div class="formula">{}</div>').format(Markup(words.raw("formula")))
+
+
+def _training(words: Words) -> Figure:
     """For the toy model: its heads forming while the loss on the second copy falls."""
     from lensons.toy import training_record
 
-    record = training_record()
-    first = record.loss_first.clamp(min=1e-6)
+    record, where = training_record(), "figures.training"
     lines = {
-        "best induction head": record.scores["induction"].flatten(1).amax(1).tolist(),
-        "best previous-token head": record.scores["previous_token"].flatten(1).amax(1).tolist(),
-        "loss on second / first copy": (record.loss_second / first).tolist(),
+        words.raw(f"{where}.induction"): record.scores["induction"].flatten(1).amax(1).tolist(),
+        words.raw(f"{where}.previous"): record.scores["previous_token"].flatten(1).amax(1).tolist(),
+        words.raw(f"{where}.loss"): (record.loss_second / record.loss_first.clamp(min=1e-6)).tolist(),
     }
-    log_steps = torch.log10(record.steps.float() + 1).tolist()
     return line_figure(
-        "How the toy model's heads came to be",
-        "While it was trained, its induction head formed and the loss on the second copy fell. "
-        f"Until step {record.nudged_until} these heads were nudged into their roles; the model card says how.",
-        "Induction score rises as the loss on the second copy falls.",
-        ("training step, as a power of ten", log_steps),
+        words.plain(f"{where}.title"),
+        words.plain(f"{where}.caption", nudged=record.nudged_until),
+        words.plain(f"{where}.alt"),
+        (words.raw(f"{where}.x"), torch.log10(record.steps.float() + 1).tolist()),
         lines,
-        "score, or share of loss",
+        words.raw(f"{where}.y"),
     )
+
+
+__all__ = ["REFERENTS", "AttentionLesson"]

@@ -1,48 +1,90 @@
-"""What a lesson is made of: steps with figures, a question each, and one page for all of them.
+"""What a lesson is made of: steps, the figures and the question in each, and one page for all of them.
 
-To write a lesson: gather everything it shows into one frozen object (its evidence), once; write a method for each
-step that only reads it; put the words into a file under ``text/``. :mod:`lensons.lessons.attention` is an example.
+To write a lesson:
+
+1. Gather what it shows in one frozen object, its evidence. :mod:`lensons.lessons.evidence` is an example: each part
+   is measured when it is first asked for, and every trace is checked before it is shown.
+2. Put the words into a TOML file under ``text/``; :mod:`lensons.lessons.words` says what the marks mean.
+3. Subclass :class:`Lesson` with a method for each step. It only reads the evidence, and returns a :class:`Step`.
+
+:mod:`lensons.lessons.induction` is a short one to start from.
 """
 
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
-from lensons.figures import Figure, document, style_sheet
-from lensons.figures.markup import asset, content_id, render
+from lensons.figures import Figure, document, style_sheet, table_figure
+from lensons.figures.markup import asset, content_id, json_block, render
 from lensons.files import written_whole
-from lensons.lessons.words import anchor, glossary, prose, sources
+from lensons.lessons.words import Words, anchor, glossary, sources
 
-
-class PageOnly(Markup):
-    """A part of a step that needs the page's own scripts, so it is left out of a notebook."""
+LETTERS = "ABCDEFGH"
 
 
 @dataclass(frozen=True)
 class Question:
-    """Predict, then look: a question whose right answer was computed from the trace.
+    """Predict, commit, then look: a question whose right answer was computed from the model's own numbers.
 
     Attributes:
         text: the question.
         choices: what can be answered.
         answer: which choice is right, from 0.
-        reason: why, in one or two sentences.
+        reasons: for each choice one sentence: why it is right, or why it is not.
+        pictures: for each choice a picture, or empty.
+        hides: how many of the parts that come next show the answer; the page shows them after the commitment.
     """
 
     text: str
     choices: tuple[str, ...]
     answer: int
-    reason: str
+    reasons: tuple[str, ...]
+    pictures: tuple[Markup, ...] = ()
+    hides: int = 0
 
-    def html(self, *, with_answer: bool = True) -> Markup:
-        """The question as a card; the answer is folded away, and in no one's sight before it is asked for."""
-        name = content_id("question", self.text, self.choices)
-        return render("question.html.j2", question=self, with_answer=with_answer, id=name)
+    @property
+    def reason(self) -> str:
+        """Why the right answer is right."""
+        return self.reasons[self.answer]
+
+    @property
+    def id(self) -> str:
+        """An id that the content decides."""
+        return content_id("question", self.text, self.choices)
+
+    def before(self, *parts: "Markup | Figure") -> "list[Markup | Figure | Question]":
+        """The question, then the parts that show its answer."""
+        return [replace(self, hides=len(parts)), *parts]
+
+    def html(self, *, form: str = "page") -> Markup:
+        """The question as a card.
+
+        Args:
+            form: ``"page"``: commit, then the answer is put there by the page's script, so that nobody is told
+                before; without scripts it is folded away. ``"notebook"``: folded away. ``"paper"``: no answer.
+        """
+        words = Words("page", "question")
+        hidden = {
+            "answer": self.answer,
+            "reasons": self.reasons,
+            "right": words.raw("right"),
+            "wrong": words.raw("wrong"),
+            "said": words.raw("answer"),
+        }
+        return render(
+            "question.html.j2",
+            question=self,
+            form=form,
+            words=words,
+            why=Words("page", "page").plain("worksheet_why"),
+            letters=LETTERS,
+            hidden=json_block(hidden),
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -54,19 +96,18 @@ class Step:
         number: from 1.
         title: its question.
         lead: one sentence.
-        parts: text, as safe HTML, and figures, in the order they are read.
-        question: the question of this step, or None; ``data["no_question"]`` then says why.
+        parts: what is read, in order: text as safe HTML, figures, and the question.
         not_shown: what this step does not show.
         minutes: how long it takes to read.
-        data: the numbers of this step.
+        data: the numbers of this step. ``data["no_question"]`` says why there is no question, where there is none;
+            ``data["not_possible"]`` why the step can't be shown on this text or model.
     """
 
     name: str
     number: int
     title: str
     lead: str
-    parts: tuple[Markup | Figure, ...]
-    question: Question | None
+    parts: tuple[Markup | Figure | Question, ...]
     not_shown: str
     minutes: int
     data: Mapping[str, Any] = field(default_factory=dict)
@@ -76,40 +117,50 @@ class Step:
         """The figures of this step, in order."""
         return tuple(part for part in self.parts if isinstance(part, Figure))
 
+    @property
+    def question(self) -> Question | None:
+        """The question of this step, or None."""
+        return next((part for part in self.parts if isinstance(part, Question)), None)
+
     def html(self, *, notebook: bool = False) -> Markup:
         """The step as part of a page, or of a notebook's output."""
-        parts = [
-            part if isinstance(part, Markup) else part.notebook_html() if notebook else part.html()
-            for part in self.parts
-            if not (notebook and isinstance(part, PageOnly))
-        ]
-        html = render("step.html.j2", step=self, parts=parts, notebook=notebook)
-        return _without_links(html) if notebook else html
+        shown = []
+        for part in self.parts:
+            if isinstance(part, Question):
+                shown.append(part.html(form="notebook" if notebook else "page"))
+            elif isinstance(part, Figure):
+                shown.append(part.notebook_html() if notebook else part.html())
+            else:
+                shown.append(part)
+        page = Words("page", "page")
+        label = page.plain("step", number=self.number, minutes=self.minutes)
+        html = render(
+            "step.html.j2", step=self, parts=shown, label=label, not_shown=page.raw("not_shown"), notebook=notebook
+        )
+        return _alone(html) if notebook else html
 
     def _repr_html_(self) -> str:
-        page_style = Markup(asset("lesson.css"))  # noqa: S704 - our own file
-        style = Markup("<style>{}{}</style>").format(style_sheet(), page_style)
-        return str(style + Markup("<div class='lensons'>{}</div>").format(self.html(notebook=True)))
+        return str(_framed(self.html(notebook=True)))
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def __repr__(self) -> str:
-        return f"Step {self.number}, {self.name}: {self.title}"
-
-
-_LINK = re.compile(r'<a class="(?P<kind>term|cite)" href="#[^"]+" (?P<title>title="[^"]*")>(?P<text>.*?)</a>')
-
-
-def _without_links(html: Markup) -> Markup:
-    """In a notebook there is no list of words and sources to jump to; what a link says stays, on hover."""
-    return Markup(_LINK.sub(r'<span class="\g<kind>" \g<title>>\g<text></span>', str(html)))  # noqa: S704 - was safe
+        figures = "".join(f"\n  {figure.title}. {figure.alt}" for figure in self.figures)
+        return f"Step {self.number}, {self.name}: {self.title} {self.lead}{figures}"
 
 
 class Lesson(ABC):
-    """A lesson: steps, a page, a worksheet."""
+    """A lesson: steps, a page, a worksheet, and what a teacher needs.
+
+    A subclass gives :attr:`name` (also of its text file), :attr:`steps` and :attr:`provenance`.
+    """
 
     #: The name of its page and of its text file.
     name: str
-    title: str
-    lead: str
+
+    def __init__(self) -> None:
+        self.words = Words(self.name, "lesson")
 
     @property
     @abstractmethod
@@ -118,17 +169,46 @@ class Lesson(ABC):
 
     @property
     @abstractmethod
-    def introduction(self) -> Sequence[Markup]:
-        """What comes before the first step, as safe HTML."""
-
-    @property
-    @abstractmethod
     def provenance(self) -> Mapping[str, Any]:
         """Which model, in which version, made the numbers."""
 
     @property
+    def introduction(self) -> Sequence[Markup]:
+        """What comes before the first step, as safe HTML."""
+        return self.words.paragraphs("intro")
+
+    def blocks(self, steps: Sequence[Step]) -> Sequence[Markup]:
+        """What the page's script needs beside the steps: JSON in script elements."""
+        return ()
+
+    @property
+    def title(self) -> str:
+        """What the lesson is called."""
+        return self.words.plain("title")
+
+    @property
+    def lead(self) -> str:
+        """What it is about, in one sentence."""
+        return self.words.plain("lead")
+
+    @property
+    def objectives(self) -> tuple[str, ...]:
+        """What a reader can do afterwards."""
+        return tuple(self.words.raw("objectives"))
+
+    @property
+    def misconceptions(self) -> tuple[str, ...]:
+        """What readers often take away wrongly, and what is right."""
+        return tuple(self.words.raw("misconceptions"))
+
+    @property
+    def minutes(self) -> dict[str, int]:
+        """How long each step takes."""
+        return {step.name: step.minutes for step in self.steps}
+
+    @property
     def questions(self) -> dict[str, Question]:
-        """The teacher's key: each step's question with its right answer and reason."""
+        """The teacher's key: each step's question with its right answer and its reasons."""
         return {step.name: step.question for step in self.steps if step.question is not None}
 
     def save(self, path: str | Path) -> Path:
@@ -138,59 +218,139 @@ class Lesson(ABC):
             FileError: the file cannot be written; a file that was there before is then still as it was.
         """
         steps = self.steps
-        contents = render("contents.html.j2", steps=steps, minutes=sum(step.minutes for step in steps))
-        heading = render("heading.html.j2", title=self.title, lead=self.lead)
-        ending = render("ending.html.j2", terms=self._terms(steps), works=self._works())
-        style = Markup("<style>{}</style>").format(Markup(asset("lesson.css")))  # noqa: S704 - our own file
-        parts = [style, heading, *self.introduction, contents, *(step.html() for step in steps), ending]
-        code = Markup(asset("questions.js") + asset("playground.js"))  # noqa: S704 - our own files
-        script = Markup("<script>{}</script>").format(code)
-        page = document(self.title, [*parts, script], live=True, footer=self._made_with())
-        return written_whole(path, page)
+        page = Words("page", "page")
+        minutes = sum(step.minutes for step in steps)
+        contents = render(
+            "contents.html.j2", steps=steps, label=page.plain("steps", count=len(steps), minutes=minutes), words=page
+        )
+        parts = [
+            _own_style(),
+            render("heading.html.j2", title=self.title, lead=self.lead),
+            *self.introduction,
+            contents,
+            *(step.html() for step in steps),
+            self._ending(steps),
+            *self.blocks(steps),
+            Markup("<script>{}</script>").format(Markup(asset("lesson.js"))),
+        ]
+        return written_whole(path, document(self.title, parts, live=True, footer=self._made_with()))
 
     def worksheet(self, path: str | Path) -> Path:
-        """Write the questions, without their answers, to print on paper."""
-        heading = render("heading.html.j2", title=f"{self.title}: worksheet", lead="Name: ____________________")
-        cards = [question.html(with_answer=False) for question in self.questions.values()]
-        style = Markup("<style>{}</style>").format(Markup(asset("lesson.css")))  # noqa: S704 - our own file
-        return written_whole(
-            path, document(f"{self.title}: worksheet", [style, heading, *cards], footer=self._made_with())
-        )
+        """Write the questions, without their answers, to print on paper; ``questions`` is the key to it.
 
-    def _terms(self, steps: Sequence[Step]) -> list[dict[str, str]]:
-        """The glossary entries that the page links to."""
-        used = "".join(str(part) for part in [*self.introduction, *(p for s in steps for p in s.parts)])
-        return [
-            {"id": anchor("term", term), "term": term, "meaning": meaning}
-            for term, meaning in sorted(glossary().items(), key=lambda item: item[0].lower())
-            if f"#{anchor('term', term)}" in used
+        Raises:
+            FileError: the file cannot be written.
+        """
+        page = Words("page", "page")
+        parts = [
+            _own_style(),
+            render("heading.html.j2", title=self.title, lead=f"{page.raw('worksheet_name')}: {'_' * 30}"),
         ]
+        for step in self.steps:
+            if step.question is not None:
+                parts += [Markup("<h2>{}. {}</h2>").format(step.number, step.title), step.question.html(form="paper")]
+        return written_whole(path, document(self.title, parts, footer=self._made_with()))
 
-    def _works(self) -> list[dict[str, str]]:
-        return [{"id": anchor("source", key), "work": work} for key, work in sources().items()]
+    def _ending(self, steps: Sequence[Step]) -> Markup:
+        page = Words("page", "page")
+        used = Markup().join(step.html() for step in steps) + Markup().join(self.introduction)
+        terms = sorted((term for term in glossary() if anchor("term", term) in used), key=str.lower)
+        return render(
+            "ending.html.j2",
+            page=page,
+            tally=Words("page", "question"),
+            terms=[{"id": anchor("term", term), "term": term, "meaning": glossary()[term]} for term in terms],
+            works=[
+                {"id": anchor("source", key), **work}
+                for key, work in sources().items()
+                if f'#{anchor("source", key)}"' in used
+            ],
+            objectives=self.objectives,
+            misconceptions=self.misconceptions,
+            times=[page.plain("time", title=step.title, minutes=step.minutes) for step in steps],
+            own=self.words.plain("own_model") if "own_model" in self.words else "",
+        )
 
     def _made_with(self) -> str:
-        about = self.provenance
+        about, page = self.provenance, Words("page", "page")
         revision = f" (revision {about['revision'][:10]})" if about.get("revision") else ""
         versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items() if version)
-        toy = " It is lensons' own small model, not GPT-2." if about["model"] == "toy" else ""
-        return (
-            f"Every number was made by the model {about['model']!r}{revision}, {about['weights']} weights, "
-            f"{about['dtype']}, {about['engine']}.{toy} {versions}."
-        )
+        said = page.plain(
+            "made_with", model=repr(about["model"]), revision=revision, weights=about["weights"], dtype=about["dtype"],
+            engine=about["engine"],
+        )  # fmt: skip
+        return " ".join([said, *([page.raw("toy")] if about["model"] == "toy" else []), f"{versions}."])
 
     def _repr_html_(self) -> str:
-        page_style = Markup(asset("lesson.css"))  # noqa: S704 - our own file
-        style = Markup("<style>{}{}</style>").format(style_sheet(), page_style)
         heading = render("heading.html.j2", title=self.title, lead=self.lead)
-        parts = [heading, *self.introduction, *(step.html(notebook=True) for step in self.steps)]
-        return str(style + Markup("<div class='lensons'>{}</div>").format(Markup().join(parts)))
+        return str(_framed(heading, *self.introduction, *(step.html(notebook=True) for step in self.steps)))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__} on {self.provenance['model']!r}: {len(self.steps)} steps"
+        return f"{type(self).__name__} on {self.provenance['model']!r}: {self.title}. {self.lead}"
 
 
-__all__ = ["Lesson", "Question", "Step", "prose"]
+def figure_of(
+    words: Words,
+    name: str,
+    columns: Mapping[str, Sequence[Any]],
+    *,
+    bars: Sequence[str] = (),
+    title: str = "title",
+    picture: Markup | None = None,
+    kind: str | None = None,
+    **filled: object,
+) -> Figure:
+    """A table of numbers, with its title, caption, text form and column headings from the words of a step.
+
+    Args:
+        words: the words of the step.
+        name: of the figure, under ``figures`` in the text file.
+        columns: numbers by the column's short name; a heading is looked up, other names stand as they are.
+        bars: short names of columns that also show as bars.
+        title: which of the titles in the text file.
+        picture: an SVG above the table.
+        kind: what sort of figure it is, for the page's script; its name if not given.
+        filled: what the texts ask for.
+    """
+    path = f"figures.{name}"
+
+    def heading(column: str) -> str:
+        return words.plain(f"{path}.columns.{column}", **filled) if f"{path}.columns.{column}" in words else column
+
+    made = table_figure(
+        kind or name,
+        words.plain(f"{path}.{title}", **filled),
+        words.plain(f"{path}.caption", **filled),
+        words.plain(f"{path}.alt", **filled),
+        {heading(column): values for column, values in columns.items()},
+        [heading(column) for column in bars],
+    )
+    if picture is None:
+        return made
+    return Figure(made.kind, made.title, made.caption, made.alt, made.data, made.table, picture)
+
+
+_EXPLAINED = re.compile(
+    r'<span class="term"[^>]*>(?P<shown>[^<]*)<span class="meaning"[^>]*>(?P<meaning>[^<]*)</span></span>'
+)
+_CITED = re.compile(r'<a class="cite" href="#[^"]+">(?P<label>[^<]*)</a>')
+
+
+def _alone(html: Markup) -> Markup:
+    """In a notebook there is no list of sources to jump to, and styles may be taken away: a term keeps its meaning
+    in a title, a work its name."""
+    explained = _EXPLAINED.sub(r'<span class="term" title="\g<meaning>">\g<shown></span>', str(html))
+    return Markup(_CITED.sub(r'<span class="cite">\g<label></span>', explained))
+
+
+def _own_style() -> Markup:
+    return Markup("<style>{}</style>").format(Markup(asset("lesson.css")))
+
+
+def _framed(*parts: Markup) -> Markup:
+    """HTML for a notebook's output, with its style."""
+    style = Markup("<style>{}{}</style>").format(style_sheet(), Markup(asset("lesson.css")))
+    return style + Markup("<div class='lensons'>{}</div>").format(Markup().join(parts))

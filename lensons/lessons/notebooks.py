@@ -1,68 +1,96 @@
-"""The lessons' notebooks: text files in ``lessons/``, which become ``.ipynb`` files where somebody wants them."""
+"""The lessons as notebooks: kept as text, written as ``.ipynb`` where a person wants to run them."""
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from lensons.errors import FileError
+from lensons.errors import FileError, InputError
 from lensons.files import written_whole
 
 # A cell may begin with options of the site's, such as ":tags: [hide-input]"; they are no code.
-_CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(?::[^\n]*\n)*(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+_CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(?::[^\n]*\n)*(?P<code>.*?)^```[ \t]*$\n?", re.MULTILINE | re.DOTALL)
+_HEADER = re.compile(r"\A---\n.*?^---\n", re.MULTILINE | re.DOTALL)
 
 
-def lessons_folder() -> Path:
-    """Where the lessons' text notebooks are: inside the installed package, or beside it in a working copy."""
-    installed = Path(str(files("lensons"))) / "_lessons"
-    beside = Path(str(files("lensons"))).parent / "lessons"
-    for folder in (installed, beside):
-        if (folder / "attention" / "attention.md").is_file():
-            return folder
-    raise FileError(f"The lessons' notebooks are missing from {str(installed)!r}. Install lensons again.")
-
-
-def to_notebook(text: str) -> dict[str, Any]:
-    """A MyST text notebook as an ``.ipynb`` document."""
-    body = re.sub(r"\A---\n.*?\n---\n", "", text, flags=re.DOTALL)
-    cells: list[dict[str, Any]] = []
-    at = 0
-    for match in _CELL.finditer(body):
-        cells += _markdown(body[at : match.start()], len(cells))
-        code = match["code"].strip("\n").splitlines(keepends=True)
-        cells.append(
-            {"cell_type": "code", "execution_count": None, "id": f"cell-{len(cells)}", "metadata": {}, "outputs": [],
-             "source": code}
-        )  # fmt: skip
-        at = match.end()
-    cells += _markdown(body[at:], len(cells))
-    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
-
-
-def _markdown(text: str, number: int) -> list[dict[str, Any]]:
-    lines = text.strip("\n").splitlines(keepends=True)
-    return [{"cell_type": "markdown", "id": f"cell-{number}", "metadata": {}, "source": lines}] if lines else []
-
-
-def copy_notebooks(folder: str | Path, names: Sequence[str] = ("attention",)) -> list[Path]:
-    """Write lessons' notebooks into a folder, ready to open.
+def notebook_files() -> dict[str, Path]:
+    """Each lesson's notebook as a text file (MyST), by the lesson's name.
 
     Raises:
-        FileError: the folder cannot be written to.
+        FileError: this copy of lensons came without them.
     """
+    # In a wheel they travel inside the package; in a checkout they live beside it.
+    inside = Path(str(files("lensons"))) / "_lessons"
+    folder = inside if inside.is_dir() else inside.parent.parent / "lessons"
+    found = {path.stem: path for path in sorted(folder.glob("*/*.md")) if path.stem == path.parent.name}
+    if not found:
+        raise FileError(f"The lessons' notebooks are not in {str(folder)!r}. They ship with lensons. Install it again.")
+    return found
+
+
+def copy_notebooks(folder: str | Path, names: Sequence[str] | None = None) -> list[Path]:
+    """Write lessons as Jupyter notebooks into a folder, which is made where it is not there.
+
+    Args:
+        folder: where to.
+        names: which lessons, such as ``["attention"]``; None for all.
+
+    Returns:
+        The files written.
+
+    Raises:
+        InputError: there is no lesson of that name.
+        FileError: a file cannot be written.
+    """
+    known = notebook_files()
+    chosen = list(known) if names is None else list(names)
+    for name in chosen:
+        if name not in known:
+            raise InputError(f"There is no lesson {name!r}. Allowed are {', '.join(known)}. Choose one of those.")
     target = Path(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FileError(
-            f"The folder {str(target)!r} cannot be made ({error.strerror}). Choose another place."
+            f"The folder {str(target)!r} cannot be made ({error.strerror or error}). Choose another place."
         ) from error
     written = []
-    for name in names:
-        text = (lessons_folder() / name / f"{name}.md").read_text(encoding="utf-8")
-        document = json.dumps(to_notebook(text), ensure_ascii=False, indent=1)
-        written.append(written_whole(target / f"{name}.ipynb", document + "\n"))
+    for name in chosen:
+        notebook = as_notebook(known[name].read_text(encoding="utf-8"))
+        written.append(
+            written_whole(target / f"{name}.ipynb", json.dumps(notebook, ensure_ascii=False, indent=1) + "\n")
+        )
     return written
+
+
+def as_notebook(text: str) -> dict[str, Any]:
+    """A MyST text notebook as a Jupyter notebook (format 4.5), without outputs."""
+    cells: list[dict[str, Any]] = [
+        {"id": f"cell-{number}", "cell_type": kind, "metadata": {}, "source": source.splitlines(keepends=True)}
+        | ({"execution_count": None, "outputs": []} if kind == "code" else {})
+        for number, (kind, source) in enumerate(_cells(_HEADER.sub("", text, count=1)), start=1)
+    ]
+    return {
+        "cells": cells,
+        "metadata": {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        },
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+
+
+def _cells(body: str) -> Iterator[tuple[str, str]]:
+    """Text and code in turn; a heading begins a new text cell, so that a lesson can be folded step by step."""
+    at = 0
+    for match in [*_CELL.finditer(body), None]:
+        between = body[at : None if match is None else match.start()]
+        for part in re.split(r"(?m)^(?=#{1,2} )", between):
+            if part.strip():
+                yield "markdown", part.strip()
+        if match is not None:
+            yield "code", match["code"].strip("\n")
+            at = match.end()

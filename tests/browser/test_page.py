@@ -76,28 +76,29 @@ def test_nothing_sticks_out_and_text_can_be_read(opened, saved, width, scheme):
 
 
 def test_predict_commit_reveal_by_keyboard(opened, saved, lesson):
-    """By keyboard alone: before the reader commits the answer is not in the page; then verdict, reason, score are."""
+    """By keyboard alone: before the reader commits the answer is nowhere in the page; then reason and tally are."""
     question = lesson.questions["it"]
     page = opened(saved)
     card = page.locator("#it form.question")
-    assert question.reason not in page.locator("#it").inner_text()
-    assert (
-        page.evaluate("reason => document.querySelector('#it').textContent.includes(reason)", question.reason) is False
-    )
+    holds = "reason => document.querySelector('#it').textContent.includes(reason)"
+    assert page.evaluate(holds, question.reason) is False
+    assert page.locator("#it figure[data-kind=difference]").first.is_hidden()
+    assert card.locator("button[type=submit]").is_disabled()
     card.locator("input").first.focus()
+    page.keyboard.press("Space")
     for _ in range(question.answer):
         page.keyboard.press("ArrowDown")
-    page.keyboard.press("Space")
     page.keyboard.press("Enter")
-    assert card.locator(".verdict").inner_text() == "Yes."
-    assert question.reason in card.inner_text()
-    other = page.locator("#scores-to-shares form.question")
-    other.locator("button").click()
-    assert other.locator(".verdict").inner_text() == "Choose one first."
-    other.locator("input").first.check()
-    other.locator("button").click()
-    assert other.locator(".verdict").inner_text().startswith("Not this one")
-    assert page.locator(".score").inner_text() == f"You answered 2 of {len(lesson.questions)} questions, 1 right."
+    assert card.locator(".result").inner_text() == f"Yes. {question.reason}"
+    assert page.locator("#it figure[data-kind=difference]").first.is_visible()
+    other, asked = page.locator("#scores-to-shares form.question"), lesson.questions["scores-to-shares"]
+    wrong = 0 if asked.answer else 1
+    other.locator("input").nth(wrong).check()
+    other.locator("button[type=submit]").click()
+    said = other.locator(".result").inner_text()
+    assert asked.reasons[wrong] in said
+    assert asked.reason in said
+    assert page.locator(".tally").inner_text() == f"You predicted 1 of 2 right. {len(lesson.questions) - 2} to go."
 
 
 def test_answers_are_folded_away_without_scripts(opened, saved):
@@ -113,22 +114,118 @@ def test_numbers_on_the_page_are_the_traces(opened, saved, lesson):
     """The shares and scores in the page, at full precision, are those of the trace."""
     page = opened(saved)
     step = lesson.scores_to_shares()
-    head = lesson.trace.head(step.data["head"])
-    q = step.data["query"]
-    cells = page.evaluate(
-        "[...document.querySelectorAll('#scores-to-shares tbody tr')]"
-        ".map(r => [...r.querySelectorAll('td')].map(c => c.title))"
-    )
+    head, q = lesson.trace.head(step.data["head"]), step.data["query"]
+    cells = _cells(page, "scores-to-shares", "shares")
     for key, row in enumerate(cells[: q + 1]):
         assert float(row[1]) == pytest.approx(float(head.scores[q, key]), abs=1e-6)
         assert float(row[3]) == pytest.approx(float(head.pattern[q, key]), abs=1e-7)
     assert cells[q + 1][1] == ""
 
 
+def _cells(page, step, kind):
+    return page.evaluate(
+        "([step, kind]) => [...document.querySelectorAll(`#${step} figure[data-kind=${kind}] tbody tr`)]"
+        ".map(r => [...r.querySelectorAll('td')].map(c => c.title))",
+        [step, kind],
+    )
+
+
+@pytest.mark.parametrize(("name", "query", "key"), [("0.1", 12, 4), ("3.2", 1, 1), ("2.0", 7, 0)])
+def test_a_reader_chooses_head_and_tokens_without_a_kernel(opened, saved, lesson, name, query, key):
+    """Whatever head, query and key a reader chooses, every table of steps 3 to 5 shows what Python would show."""
+    page = opened(saved)
+    page.wait_for_selector("#queries-and-keys form.choose")
+    head = lesson.trace.head(name)
+    for which, value in (
+        (0, str(head.name.layer * lesson.trace.n_heads + head.name.head)),
+        (1, str(query)),
+        (2, str(key)),
+    ):
+        page.locator("#queries-and-keys form.choose select").nth(which).select_option(value)
+    expected = [
+        *lesson.queries_and_keys(head=name, query=query, key=key).figures,
+        *lesson.scores_to_shares(head=name, query=query, key=key).figures,
+        *lesson.mixing_values(head=name, query=query).figures,
+    ]
+    # Queries, keys and values are float16 in the page; a sum of 64 products of them is off by a little more.
+    close = {"vectors": 2e-3, "products": 2e-2, "dots": 1e-4, "shares": 1e-4, "values": 1e-4, "mixing": 2e-3}
+    for figure in expected:
+        if figure.kind not in close:
+            continue
+        step = next(s.name for s in lesson.steps if any(f.kind == figure.kind for f in s.figures))
+        shown = _cells(page, step, figure.kind)
+        scale = max([abs(x) for row in figure.table.rows for x in row if isinstance(x, float)] or [1.0])
+        if figure.kind == "products":  # two products of nearly one size may change places
+            figures = {row[0]: row[3] for row in figure.table.rows}
+            assert float(shown[-1][-1]) == pytest.approx(figures["sum"], abs=close["products"] * scale)
+            continue
+        for row, numbers in zip(shown, figure.table.rows, strict=True):
+            for cell, number in zip(row, numbers[1 : len(row) + 1], strict=True):
+                if isinstance(number, float) and cell:
+                    assert float(cell) == pytest.approx(number, abs=close[figure.kind] * max(1, scale)), figure.kind
+    title = page.locator("#scores-to-shares figure[data-kind=shares] figcaption b").inner_text()
+    assert title == next(f.title for f in expected if f.kind == "shares")
+    page.locator("#queries-and-keys form.choose button").click()
+    own = lesson.scores_to_shares()
+    assert page.locator("#scores-to-shares figure[data-kind=shares] figcaption b").inner_text() == own.figures[0].title
+
+
+def test_the_grid_is_walked_by_arrow_keys(opened, saved, lesson):
+    """Arrow keys move over the grid; the cell's value is in a status line, which is read out."""
+    page = opened(saved)
+    page.wait_for_selector("#grid form.choose")
+    page.locator("#grid figure[data-kind=pattern] .scroll").first.focus()
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowLeft")
+    said = page.locator("#grid .said").inner_text()
+    query = lesson.evidence.query - 1
+    key = min(lesson.evidence.key(lesson.evidence.head, lesson.evidence.query), query) - 1
+    labels = lesson.trace.tokens.labels
+    assert said.startswith(f"{labels[query]} looks at {labels[key]}: ")
+    assert said.endswith("of its 1.")
+
+
+def test_the_card_of_a_head(opened, saved, lesson):
+    """A head in the grid opens its card: scores with chance and interval, two pictures, and what taking it out did."""
+    page = opened(saved)
+    grid = page.locator("#many-heads .heads")
+    grid.wait_for()
+    best, score = lesson.evidence.table.top("induction", 1)[0]
+    button = grid.get_by_label(f"{best}: induction")
+    button.click()
+    card = page.locator("#many-heads .card")
+    assert str(best) in card.locator("h3").inner_text()
+    assert card.locator("tbody tr").count() == 4
+    from lensons.figures import three_digits
+
+    assert three_digits(score) in card.locator("tbody").inner_text()
+    assert card.locator("canvas").count() == 2
+    assert "Taken out, the loss on the second copy changes by" in card.inner_text()
+    button.press("ArrowUp")
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith(
+        f"L{best.layer - 1}H{best.head}"
+    )
+
+
+def test_terms_explain_themselves_on_focus(opened, saved):
+    """A term's meaning shows on focus, and Escape closes it."""
+    page = opened(saved)
+    term = page.locator("#queries-and-keys .term").first
+    assert term.locator(".meaning").is_hidden()
+    term.focus()
+    assert term.locator(".meaning").is_visible()
+    assert page.evaluate("document.activeElement.getAttribute('aria-describedby')") == term.locator(
+        ".meaning"
+    ).get_attribute("id")
+    page.keyboard.press("Escape")
+    assert term.locator(".meaning").is_hidden()
+
+
 def test_the_playground(opened, saved, lesson):
     """Untouched it shows the model's shares; a moved score says it is not the model any more; reset goes back."""
     page = opened(saved)
     play = page.locator("#scores-to-shares .playground")
+    play.locator("tbody tr").first.wait_for()
     shares = lesson.scores_to_shares().data["shares"]
 
     def shown():
@@ -136,16 +233,16 @@ def test_the_playground(opened, saved, lesson):
         return [float(cell) for cell in cells]
 
     assert shown() == pytest.approx(shares, abs=1e-6)
-    assert "model's own" in play.locator(".state").inner_text()
+    assert "model's own" in play.locator(".marked").inner_text()
     first = play.locator("tbody input").first
     first.focus()
     page.keyboard.press("End")
-    assert "not the model any more" in play.locator(".state").inner_text()
+    assert "Not the model any more" in play.locator(".marked").inner_text()
     assert shown()[0] > shares[0]
     assert sum(shown()) == pytest.approx(1)
-    play.locator(".unmask").check()
+    play.get_by_role("checkbox").check()
     assert len(shown()) == len(lesson.trace)
-    play.locator(".reset").click()
+    play.get_by_role("button").click()
     assert shown() == pytest.approx(shares, abs=1e-6)
 
 
