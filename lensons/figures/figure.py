@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from lensons.errors import InputError, MissingPackageError
 from lensons.figures import svg
-from lensons.figures.markup import asset, content_id, json_block, render, three_digits
+from lensons.figures.markup import asset, content_id, for_a_page, json_block, render, three_digits
 from lensons.files import written_whole
 
 
@@ -125,6 +125,8 @@ class Figure:
         return written_whole(path, svg.standalone(self.picture))
 
     def _repr_html_(self) -> str:
+        if for_a_page():
+            return f"<div class='lensons'>{self.html()}</div>"
         return str(self.notebook_html())
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
@@ -43,6 +44,14 @@ def content_id(*parts: object) -> str:
     """An id that the content decides: the same figure always has the same one. It starts with a letter."""
     digest = hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode("utf-8", "surrogatepass"))
     return "l" + digest.hexdigest()[:12]
+
+
+def for_a_page() -> bool:
+    """True where outputs go into a page that has the style and the scripts already, as a site's pages do.
+
+    :mod:`lensons.sphinxext` says so, through the environment, to the kernels in which a site's notebooks run.
+    """
+    return os.environ.get("LENSONS_OUTPUT") == "page"
 
 
 def three_digits(number: float) -> str:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -95,10 +96,17 @@ class AttentionLesson(Lesson):
             self.many_heads(),
         )
 
-    def blocks(self, steps: Sequence[Step]) -> Sequence[Markup]:
-        """The numbers that the page's script needs to answer without a kernel."""
+    @cached_property
+    def _trace_block(self) -> Markup:
+        """The numbers with which the page's script answers in steps 2 to 5, without a kernel."""
         e = self.evidence
-        return (trace_block(e.text, e.head, e.query, e.key(e.head, e.query)), heads_block(e))
+        return trace_block(e.text, e.head, e.query, e.key(e.head, e.query))
+
+    def _blocks(self, number: int) -> tuple[Markup, ...]:
+        """What the page's script needs for a step."""
+        if number == 1:
+            return ()
+        return (heads_block(self.evidence),) if number == 6 else (self._trace_block,)
 
     # --- what every step needs ----------------------------------------------------------------------------------
 
@@ -614,6 +622,7 @@ class AttentionLesson(Lesson):
             not_shown=words.plain("not_shown"),
             minutes=words.raw("minutes"),
             data=data,
+            blocks=lambda: self._blocks(number),
         )
 
 

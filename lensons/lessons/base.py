@@ -12,7 +12,7 @@ To write a lesson:
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from typing import Any
 from markupsafe import Markup
 
 from lensons.figures import Figure, document, style_sheet, table_figure
-from lensons.figures.markup import asset, content_id, json_block, render
+from lensons.figures.markup import asset, content_id, for_a_page, json_block, render
 from lensons.files import written_whole
 from lensons.lessons.words import Words, anchor, glossary, sources
 
@@ -101,6 +101,7 @@ class Step:
         minutes: how long it takes to read.
         data: the numbers of this step. ``data["no_question"]`` says why there is no question, where there is none;
             ``data["not_possible"]`` why the step can't be shown on this text or model.
+        blocks: makes what the page's script needs for this step, JSON in script elements.
     """
 
     name: str
@@ -111,6 +112,7 @@ class Step:
     not_shown: str
     minutes: int
     data: Mapping[str, Any] = field(default_factory=dict)
+    blocks: Callable[[], Sequence[Markup]] = tuple
 
     @property
     def figures(self) -> tuple[Figure, ...]:
@@ -122,8 +124,8 @@ class Step:
         """The question of this step, or None."""
         return next((part for part in self.parts if isinstance(part, Question)), None)
 
-    def html(self, *, notebook: bool = False) -> Markup:
-        """The step as part of a page, or of a notebook's output."""
+    def html(self, *, notebook: bool = False, titled: bool = True) -> Markup:
+        """The step as part of a page, or of a notebook's output; without its title where the page has one above."""
         shown = []
         for part in self.parts:
             if isinstance(part, Question):
@@ -135,11 +137,15 @@ class Step:
         page = Words("page", "page")
         label = page.plain("step", number=self.number, minutes=self.minutes)
         html = render(
-            "step.html.j2", step=self, parts=shown, label=label, not_shown=page.raw("not_shown"), notebook=notebook
-        )
+            "step.html.j2", step=self, parts=shown, label=label, not_shown=page.raw("not_shown"), notebook=notebook,
+            titled=titled,
+        )  # fmt: skip
         return _alone(html) if notebook else html
 
     def _repr_html_(self) -> str:
+        if for_a_page():
+            inside = Markup().join([self.html(titled=False), *self.blocks()])
+            return str(Markup("<div class='lensons'>{}</div>").format(inside))
         return str(_framed(self.html(notebook=True)))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
@@ -176,10 +182,6 @@ class Lesson(ABC):
     def introduction(self) -> Sequence[Markup]:
         """What comes before the first step, as safe HTML."""
         return self.words.paragraphs("intro")
-
-    def blocks(self, steps: Sequence[Step]) -> Sequence[Markup]:
-        """What the page's script needs beside the steps: JSON in script elements."""
-        return ()
 
     @property
     def title(self) -> str:
@@ -230,7 +232,7 @@ class Lesson(ABC):
             contents,
             *(step.html() for step in steps),
             self._ending(steps),
-            *self.blocks(steps),
+            *dict.fromkeys(block for step in steps for block in step.blocks()),
             Markup("<script>{}</script>").format(Markup(asset("lesson.js"))),
         ]
         return written_whole(path, document(self.title, parts, live=True, footer=self._made_with()))

@@ -1,13 +1,16 @@
-// Adds CircuitsVis' views below the pictures, once its bundle is unpacked. Fetches nothing.
+// Adds CircuitsVis' views below the pictures. Fetches nothing.
 (async () => {
-  const packed = document.getElementById("lensons-circuitsvis");
   const blocks = document.querySelectorAll("script.lensons-live");
-  if (!packed || !blocks.length || typeof DecompressionStream === "undefined") return; // the pictures stay
-  const bytes = Uint8Array.from(atob(packed.textContent.trim()), (c) => c.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const script = document.createElement("script"); // a classic script sets the global CircuitsVis
-  script.textContent = await new Response(stream).text();
-  document.head.append(script);
+  if (!blocks.length) return;
+  if (typeof CircuitsVis === "undefined") { // a site has it in a file of its own; one page carries it, packed
+    const packed = document.getElementById("lensons-circuitsvis");
+    if (!packed || typeof DecompressionStream === "undefined") return; // the pictures stay
+    const bytes = Uint8Array.from(atob(packed.textContent.trim()), (c) => c.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const script = document.createElement("script"); // a classic script sets the global CircuitsVis
+    script.textContent = await new Response(stream).text();
+    document.head.append(script);
+  }
   for (const block of blocks) {
     const figure = block.closest("figure");
     const live = figure.querySelector(".live");
