@@ -1,5 +1,6 @@
 """What the tests share: where things are, models that the tests make themselves, and no network."""
 
+import copy
 import os
 
 # Before anything imports the hub's client: no test may wait for a network.
@@ -161,7 +162,12 @@ def smollm2_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     path = Path(given)
     folder = tmp_path_factory.mktemp("smollm2") / "SmolLM2-135M-Instruct"
-    AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32).save_pretrained(folder)
+    read = AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, dtype=torch.float32)
+    config = copy.deepcopy(read.config)
+    config.__dict__.pop("quantization_config", None)  # the numbers were unpacked: a plain model can be saved
+    plain = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
+    plain.load_state_dict(read.state_dict())
+    plain.save_pretrained(folder)
     AutoTokenizer.from_pretrained(path.parent, gguf_file=path.name).save_pretrained(folder)
     return folder
 

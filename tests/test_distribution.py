@@ -36,7 +36,6 @@ def test_the_wheel_carries_what_is_needed(names):
         "lensons/toy/config.json",
         "lensons/toy/tokenizer.json",
         "lensons/_lessons/attention/attention.md",
-        "lensons/_lessons/induction/induction.md",
     ):
         assert wanted in names
     assert any("licenses/LICENSE" in name for name in names)
