@@ -15,6 +15,7 @@ _WHERE = {
     "Check": "lensons.tracing",
     "HeadName": "lensons.heads",
     "HeadScores": "lensons.scoring",
+    "InductionLesson": "lensons.lessons",
     "LensonsError": "lensons.errors",
     "LensonsWarning": "lensons.errors",
     "Lesson": "lensons.lessons",
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from lensons.errors import LensonsWarning as LensonsWarning
     from lensons.heads import HeadName as HeadName
     from lensons.lessons import AttentionLesson as AttentionLesson
+    from lensons.lessons import InductionLesson as InductionLesson
     from lensons.lessons import Lesson as Lesson
     from lensons.models import LoadedModel as LoadedModel
     from lensons.models import load_model as load_model
@@ -56,6 +58,7 @@ __all__ = [
     "Check",
     "HeadName",
     "HeadScores",
+    "InductionLesson",
     "LensonsError",
     "LensonsWarning",
     "Lesson",

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lensons._version import __version__
-from lensons.errors import LensonsError
+from lensons.errors import InputError, LensonsError
 
 if TYPE_CHECKING:
     from lensons.tracing import Check, HeadTrace, Trace
 
-_LESSONS = {"attention": "AttentionLesson"}
+_LESSONS = {"attention": "AttentionLesson", "induction": "InductionLesson"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -124,6 +124,11 @@ def _lesson(options: argparse.Namespace) -> None:
     with _quiet_stdout():
         model = _load(options)
         given = {key: value for key, value in (("text", options.text), ("other", options.other)) if value is not None}
+        if options.name != "attention" and given:
+            raise InputError(
+                f"--{' and --'.join(given)} cannot be used with the {options.name} lesson, which makes its own "
+                "tokens. Leave it out."
+            )
         lesson = getattr(lensons.lessons, _LESSONS[options.name])(model, **given)
         path = lesson.save(output)
         worksheet = None if options.worksheet is None else lesson.worksheet(options.worksheet)

@@ -499,7 +499,7 @@ def _sentences(value):
         yield from (part for part in re.split(r"(?<=[.?!:;])[”’]?\s+", clean) if part)
 
 
-@pytest.mark.parametrize("name", ["attention", "page", "glossary"])
+@pytest.mark.parametrize("name", ["attention", "induction", "page", "glossary"])
 def test_sentences_are_short(name):
     """No sentence or clause that a learner reads has more than 20 words."""
     for sentence in _sentences(text_file(name)):

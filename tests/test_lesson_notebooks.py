@@ -35,7 +35,7 @@ def test_headings_begin_cells():
     assert cells == [("markdown", "# A\n\nwords"), ("markdown", "## B"), ("code", "1 + 1"), ("markdown", "end")]
 
 
-@pytest.mark.parametrize("name", ["attention"])
+@pytest.mark.parametrize("name", ["attention", "induction"])
 def test_the_notebooks_code_runs(tmp_path, monkeypatch, name):
     """Every code cell of a lesson's notebook runs, top to bottom."""
     monkeypatch.chdir(tmp_path)
