@@ -1,29 +1,54 @@
-"""The site: made without a network, and read without one."""
+"""The site: made without a network, and read without one.
 
-import importlib.metadata
-import os
-import shutil
+``LENSONS_DOCS_MODEL`` chooses the model that the lessons run on ("toy"), ``LENSONS_DOCS_REPOSITORY`` ("owner/name")
+adds links to Colab.
+"""
+
+import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+import lessons_in
+
+import lensons
+from lensons.lessons import references_file
 
 project = "lensons"
 author = "The lensons developers"
 copyright = "2026, the lensons developers"
-try:
-    release = importlib.metadata.version("lensons")
-except importlib.metadata.PackageNotFoundError:
-    release = "0.1.0"
+release = version = lensons.__version__
 
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
-exclude_patterns = ["_build"]
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinxcontrib.bibtex",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "lensons.sphinxext",
+    "compatibility",
+    "lessons_in",
+    "mathml",
+    "terms",
+]
+exclude_patterns = ["_build", "_ext", "_extra", "compatibility"]
 html_theme = "furo"
 html_title = "lensons"
 html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_extra_path: list[str] = []
+html_math_renderer = "mathml"
+html_copy_source = False
+html_show_sphinx = False
 
-myst_enable_extensions = ["colon_fence", "deflist"]
-# Executed anew at each build: a cache would not see that lensons itself has changed.
-nb_execution_mode = "force"
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+# Kept under the name of lensons' own code and of the model: a change in either executes everything anew.
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(Path(__file__).parent / "_build" / "executed" / lessons_in.KEY)
 nb_execution_raise_on_error = True
-nb_execution_timeout = 300
+nb_execution_timeout = 600
 # Progress and other packages' notes are for the terminal.
 nb_output_stderr = "remove"
 # No widgets, so no page asks a CDN for their scripts.
@@ -36,30 +61,8 @@ napoleon_use_ivar = True
 # Types of other packages, and jaxtyping's shape strings, have no page here to link to.
 nitpick_ignore_regex = [(r"py:.*", r"(?!lensons).*"), (r"py:class", r"lensons\.(?!errors|lessons).*")]
 
-# --- the lessons, taken from lessons/ and made anew at each build ---------------------------------------------------
-
-HERE = Path(__file__).parent
-MODEL = os.environ.get("LENSONS_DOCS_MODEL", "toy")
-
-
-def take_lessons_in(app):
-    """Copy each lesson's notebook text to a page, with the model the site is made on; write its one-file page."""
-    import lensons
-
-    folder, extra = HERE / "lessons", HERE / "_extra"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir()
-    for source in sorted((HERE.parent / "lessons").glob("*/*.md")):
-        text = source.read_text(encoding="utf-8").replace('load_model("toy")', f'load_model("{MODEL}")')
-        (folder / source.name).write_text(text, encoding="utf-8")
-    lensons.AttentionLesson(MODEL).save(extra / "attention.html")
-    lensons.lessons.copy_notebooks(extra, ["attention"])
-
-
-def setup(app):
-    """Sphinx calls this."""
-    app.connect("builder-inited", take_lessons_in, priority=100)
-
-
-html_extra_path = ["_extra"]
-(HERE / "_extra").mkdir(exist_ok=True)
+bibtex_bibfiles = [str(references_file()), "further.bib"]
+bibtex_default_style = "plain"
+bibtex_reference_style = "author_year"
+bibtex_cite_id = "source-{key}"
+lensons_bibliography = "bibliography"

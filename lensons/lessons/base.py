@@ -284,6 +284,9 @@ class Lesson(ABC):
         return " ".join([said, *([page.raw("toy")] if about["model"] == "toy" else []), f"{versions}."])
 
     def _repr_html_(self) -> str:
+        if for_a_page():
+            steps = [step.html() + Markup().join(step.blocks()) for step in self.steps]
+            return str(Markup("<div class='lensons'>{}</div>").format(Markup().join([*self.introduction, *steps])))
         heading = render("heading.html.j2", title=self.title, lead=self.lead)
         return str(_framed(heading, *self.introduction, *(step.html(notebook=True) for step in self.steps)))
 
