@@ -27,7 +27,9 @@ def record(folder=FOLDER):
 def rows(folder=FOLDER):
     """Every environment that passed, oldest first."""
     found = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
-    return sorted(found, key=lambda row: [int(x) for x in row["transformer-lens"].split(".") + row["python"].split(".")])
+    return sorted(
+        found, key=lambda row: [int(x) for x in row["transformer-lens"].split(".") + row["python"].split(".")]
+    )
 
 
 def as_markdown():

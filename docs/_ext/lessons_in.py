@@ -1,4 +1,4 @@
-"""The lessons' pages, taken from ``lessons/`` at each build: the text notebook, executed; and its downloads beside it."""
+"""The lessons' pages, taken from ``lessons/`` at each build: the text notebook, executed; its downloads beside it."""
 
 import json
 import os
