@@ -62,6 +62,7 @@ def docs(session: nox.Session) -> None:
     build = ("sphinx-build", "-n", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html")
     session.run(*build, env=quiet(session))
     session.run("pytest", "-m", "site", *session.posargs, env=quiet(session))
+    session.run("pytest", "-k", "docstring_examples_run and sphinxext", env=quiet(session))
 
 
 @nox.session

@@ -287,6 +287,7 @@ def _once(body: str) -> str:
     """One lesson on a page is live; a step that comes again, or is of another text, shows its numbers and stays."""
     steps: set[str] = set()
     blocks: dict[str, str] = {}
+    headings = set(re.findall(r'<section id="([^"]+)"', _STEP.sub("", body)))
 
     def step(match: re.Match[str]) -> str:
         own = {block["id"]: block["data"] for block in _BLOCK.finditer(match["blocks"])}
@@ -299,6 +300,8 @@ def _once(body: str) -> str:
             steps.add(match["id"] + mark)
             return html
         steps.add(match["id"])
+        if match["id"] in headings:  # the page's own heading leads to the same place under the same name
+            html = html.replace(f'<section id="{match["id"]}"', "<section", 1)
         fresh = {name: data for name, data in own.items() if name not in blocks}
         blocks.update(fresh)
         return html + "".join(

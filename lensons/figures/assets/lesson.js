@@ -226,7 +226,7 @@
     const bars = [];
     const option = (value, text) => make("option", { value: String(value) }, text);
     for (const step of ["grid", "queries-and-keys", "scores-to-shares", "mixing-values"]) {
-      const section = document.getElementById(step);
+      const section = document.querySelector(`section.step[data-step="${step}"]`); // its id may be a site's own heading's
       if (!section || !section.querySelector("figure")) continue;
       const selects = {
         head: make("select", {}, ...t.heads.map((_, i) => option(i, name(i)))),
@@ -353,8 +353,8 @@
 
   // --- all heads: a grid to choose from, and the card of the chosen one --------------------------------------------
   async function heads() {
-    const d = json("lensons-heads"), section = document.getElementById("many-heads");
-    const fixed = [...document.querySelectorAll("#many-heads figure[data-kind=all-heads]")];
+    const d = json("lensons-heads"), section = document.querySelector("section.step[data-step=many-heads]");
+    const fixed = section ? [...section.querySelectorAll("figure[data-kind=all-heads]")] : [];
     if (!d || !fixed.length || typeof DecompressionStream === "undefined") return;
     const pictures = {};
     for (const which of ["text", "block"]) pictures[which] = d[which] && new Uint8Array(await unpack(d[which].packed));
