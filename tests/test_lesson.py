@@ -429,13 +429,13 @@ def test_the_toy_is_never_called_gpt2(lesson, page):
 
 def test_published_roles_stand_beside_what_was_measured(gpt2_folder, tmp_path, monkeypatch):
     """For GPT-2 each published role has its measured score and rank beside it; for other models there is none."""
-    from lensons.lessons import attention
+    from lensons.lessons import step_heads
 
     assert "published" not in {f.kind for f in lensons.AttentionLesson(gpt2_folder).many_heads().figures}
     lesson = lensons.AttentionLesson(gpt2_folder)
     object.__setattr__(lesson.evidence, "model", lensons.load_model(gpt2_folder))
     object.__setattr__(lesson.evidence.model, "name", "gpt2")
-    monkeypatch.setattr(attention, "ROLES", {"induction": ("1.2",), "previous_token": ("0.3",)})
+    monkeypatch.setattr(step_heads, "ROLES", {"induction": ("1.2",), "previous_token": ("0.3",)})
     (table,) = [f.table for f in lesson.many_heads().figures if f.kind == "published"]
     scores = lesson.evidence.table
     assert [row[0] for row in table.rows] == ["L1H2", "L0H3"]

@@ -12,21 +12,20 @@ from lensons.errors import InputError
 from lensons.figures import Figure, all_heads_figure, line_figure, pattern_figure, three_digits
 from lensons.heads import HeadName, parse_head
 from lensons.lessons import predict
-from lensons.lessons.base import Lesson, Question, Step, figure_of
+from lensons.lessons.base import Lesson, Parts, Step, figure_of
 from lensons.lessons.comparison import Comparison
 from lensons.lessons.evidence import FRONT, FRONT_OTHER, KINDS, REFERENTS, Evidence
 from lensons.lessons.live import heads_block, trace_block
 from lensons.lessons.pictures import strips
-from lensons.lessons.published import ROLES
 from lensons.lessons.referents import ENOUGH, it_position, word_positions
+from lensons.lessons.step_heads import heads_and_their_kinds
+from lensons.lessons.step_it import meaning_of_it
 from lensons.lessons.words import Chip, Words
 from lensons.models import as_model
 from lensons.tracing import HeadTrace, Trace
 
 _SHOWN_PRODUCTS = 8
 _SHOWN_OF_Z = 4
-
-Parts = list[Markup | Figure | Question]
 
 
 class AttentionLesson(Lesson):
@@ -151,142 +150,10 @@ class AttentionLesson(Lesson):
 
     def it(self) -> Step:
         """Step 1: what does "it" mean? Two texts, row by row; then a pair with the clue in front of "it"."""
-        e, words = self.evidence, Words(self.name, "it")
-        n_heads = e.model.n_layers * e.model.n_heads
-        own = e.given_other is not None
-        parts: Parts = []
-        data: dict[str, Any] = {}
-        if e.given is not None and not own:
-            parts += words.paragraphs("one_text")
-        if e.pair is None:
-            parts.append(Markup("<p>{}</p>").format(words.html("no_pair")))
-            data["not_possible"] = data["no_question"] = words.plain("no_pair")
-        else:
-            it = it_position(e.pair.a.tokens)
-            parts += [*words.paragraphs("before_own" if own else "before"), _two_texts(e.pair)]
-            parts += [] if e.pair.same_length else words.paragraphs("lengths")
-            parts += words.paragraphs("rows", n_heads=n_heads)
-            after = words.paragraphs("after" if e.pair.changed_rows else "unchanged")
-            parts += predict.which_rows(words, e.pair, it).before(self._difference(words, e.pair), *after)
-            parts += words.paragraphs("famous") if not own else []
-            parts += self._referents(words, e.pair) if own else []
-            data |= {
-                "first_changed": e.pair.first_changed,
-                "row_difference": e.pair.difference.tolist(),
-                "changed_rows": e.pair.changed_rows,
-                "it": it,
-            }
-        if e.front is not None and e.search is not None:
-            parts += self._clue_in_front(words, e.front)
-            data |= {"front_first_changed": e.front.first_changed, "front_row_difference": e.front.difference.tolist()}
-        data["search"] = e.search
-        lead = words.plain("lead_own" if own else "lead")
-        return self._step(1, "it", words, parts, data, lead=lead)
-
-    def _difference(self, words: Words, pair: Comparison) -> Figure:
-        gaps, changed = pair.difference.tolist(), pair.changed_rows
-        n = len(gaps)
-        said = words.raw("figures.difference")
-        title = "title_none" if not changed else "title_all" if len(changed) == n else "title"
-        return figure_of(
-            words,
-            "difference",
-            {
-                "position": [str(position) for position in range(n)],
-                "a": pair.a.tokens.labels[:n],
-                "b": pair.b.tokens.labels[:n],
-                "token": [
-                    words.raw(f"figures.difference.{'changed' if i in pair.changed_tokens else 'same'}")
-                    for i in range(n)
-                ],
-                "difference": gaps,
-            },
-            bars=["difference"],
-            title=title,
-            same=n - len(changed) if changed else n,
-            changed=len(changed),
-            rows=", ".join(map(str, changed)) or said["none"],
-            first="–" if pair.first_changed is None else pair.first_changed,
-        )
-
-    def _clue_in_front(self, words: Words, front: Comparison) -> Parts:
-        """The pair in which the row of "it" can differ, and the head that was looked for."""
-        search = self.evidence.search
-        if search is None:
-            return []
-        parts: Parts = [Markup("<h3>{}</h3>").format(words.plain("front_title"))]
-        parts += words.paragraphs("front", front_a=FRONT, front_b=FRONT_OTHER)
-        parts.append(self._difference(words, front))
-        parts += words.paragraphs(
-            "found" if search.found else "weak" if search.choosing[search.head] > search.chance else "none",
-            n_pairs=search.n_pairs,
-            head=search.head,
-            moved=search.mean,
-            low=search.low,
-            high=search.high,
-            rank=search.rank,
-            n_heads=search.choosing.numel(),
-            chance=search.chance,
-            chosen=float(search.choosing[search.head]),
-            enough=ENOUGH,
-        )
-        parts.append(self._it_rows(words, front, search.head, search.mean))
-        if search.n_answers:
-            count = search.n_answers
-            parts += words.paragraphs("answers", answers=round(search.answers * count), n_answers=count)
-            worst = search.most_needed
-            if worst is not None:
-                lost = search.answers - worst[1]
-                parts += words.paragraphs(
-                    "needed" if lost >= 0.1 else "unneeded",
-                    needed=worst[0],
-                    answers_without=round(worst[1] * count),
-                    n_answers=count,
-                )
-            elif search.head in search.answers_without:
-                without = round(search.answers_without[search.head] * count)
-                parts += words.paragraphs("without_found", head=search.head, answers_without=without, n_answers=count)
-        return parts
-
-    def _it_rows(self, words: Words, front: Comparison, head: HeadName, moved: float) -> Figure:
-        """The row of "it" in both texts with the clue in front, side by side."""
-        it = it_position(front.a.tokens)
-        if it is None:  # the lesson's own sentences have one
-            raise InputError('The lesson\'s sentence has no "it". Its file text/attention.toml was changed.')
-        changed = it if front.first_changed is None else front.first_changed
-        both = list(zip(front.a.tokens.labels, front.b.tokens.labels, strict=False))[: it + 1]
-        shares = [trace.head(head).pattern[it, : it + 1] for trace in (front.a, front.b)]
-        labels = [a if a == b else f"{a} / {b}" for a, b in both]
-        return figure_of(
-            words,
-            "it-rows",
-            {"token": labels, "a": shares[0].tolist(), "b": shares[1].tolist()},
-            bars=["a", "b"],
-            head=head,
-            moved=moved,
-            clue_a=both[changed][0],
-            clue_b=both[changed][1],
-            most_a=labels[int(shares[0].argmax())],
-            most_b=labels[int(shares[1].argmax())],
-        )
-
-    def _referents(self, words: Words, pair: Comparison) -> Parts:
-        """What the found head gives the reader's two nouns, in the reader's two texts."""
-        its = [it_position(trace.tokens) for trace in (pair.a, pair.b)]
-        if None in its:
-            return list(words.paragraphs("no_it"))
-        search = self.evidence.search
-        if self.evidence.referents is None or search is None:
-            return []
-        given: dict[str, object] = {"head": search.head}
-        for which, word in zip("ab", self.evidence.referents, strict=True):
-            given[f"noun_{which}"] = word
-            for name, trace, it in zip("ab", (pair.a, pair.b), its, strict=True):
-                where = [at for at in word_positions(trace.tokens, word) if it is not None and at < it]
-                if not where:
-                    return list(words.paragraphs("no_word", word=word))
-                given[f"{which}_{name}"] = float(trace.head(search.head).pattern[it, where].sum())
-        return list(words.paragraphs("referents", **given))
+        words = Words(self.name, "it")
+        parts, data = meaning_of_it(words, self.evidence)
+        own = self.evidence.given_other is not None
+        return self._step(1, "it", words, parts, data, lead=words.plain("lead_own" if own else "lead"))
 
     # --- step 2 -------------------------------------------------------------------------------------------------
 
@@ -508,98 +375,9 @@ class AttentionLesson(Lesson):
 
     def many_heads(self) -> Step:
         """Step 6: every head scored; the same tokens twice; what taking heads out does."""
-        words, e = Words(self.name, "many-heads"), self.evidence
-        table, repeated = e.table, e.repeated
-        n_heads = e.model.n_layers * e.model.n_heads
-        names = Words(self.name, "kinds")
-        data: dict[str, Any] = {"table": table, "repeated": repeated}
-        parts: Parts = list(words.paragraphs("before"))
-        question = predict.looks_one_back(words, table, e.text)
-        if question is None:
-            data["no_question"] = words.plain("question.left_out")
-            parts.append(Markup("<p>{}</p>").format(data["no_question"]))
-        else:
-            parts.append(question)
-        parts += words.paragraphs("kinds")
-        for kind in KINDS:
-            chance = table.chance[kind]
-            made = all_heads_figure(
-                table.values[kind], kind=names.raw(kind), chance=chance, low=table.low[kind], high=table.high[kind],
-                caption=words.plain("figures.all-heads.caption", kind=names.raw(kind), chance=chance),
-            )  # fmt: skip
-            parts.append(made)
-        parts += [*words.paragraphs("after_grid"), Markup("<h3>{}</h3>").format(words.raw("repeat_title"))]
-        learned = repeated.second_copy < 0.8 * repeated.first_copy
-        parts += words.paragraphs(
-            "repeat" if learned else "repeat_unlearned",
-            first=repeated.first_copy,
-            second=repeated.second_copy,
-            heads=", ".join(map(str, repeated.induction_heads)),
-            change=float(repeated.without.change.second or 0.0),
-            random=float(repeated.without.random_mean.second or 0.0),
-        )
-        parts += [self._losses(words, learned), self._ablations(words, names)]
-        if e.model.is_toy:
-            parts += [*words.paragraphs("training"), _training(words)]
-        if e.model.name == "gpt2":
-            parts += [*words.paragraphs("published"), self._published(words, names)]
-        return self._step(6, "many-heads", words, parts, data, n_heads=n_heads)
-
-    def _losses(self, words: Words, learned: bool) -> Figure:
-        repeated = self.evidence.repeated
-        said = {"n_prompts": repeated.n_prompts, "first": repeated.first_copy, "second": repeated.second_copy}
-        where = "figures.loss"
-        return line_figure(
-            words.plain(f"{where}.{'title' if learned else 'title_flat'}"),
-            words.plain(f"{where}.caption", **said),
-            words.plain(f"{where}.alt", **said),
-            (words.raw(f"{where}.x"), [float(i + 1) for i in range(len(repeated.loss))]),
-            {words.raw(f"{where}.line"): repeated.loss.tolist()},
-            words.raw(f"{where}.y"),
-        )
-
-    def _ablations(self, words: Words, names: Words) -> Figure:
-        table, repeated = self.evidence.table, self.evidence.repeated
-        ranked = sorted(repeated.each.values(), key=lambda a: -(a.change.second or 0.0))
-        random = ranked[0].random_mean
-        among = [
-            ", ".join(names.raw(kind) for kind in KINDS if a.heads[0] in [head for head, _ in table.top(kind, 5)])
-            for a in ranked
-        ]
-        return figure_of(
-            words,
-            "ablations",
-            {
-                "head": [*(str(a.heads[0]) for a in ranked), words.raw("figures.ablations.random")],
-                "kind": [*among, ""],
-                "first": [*(a.change.first for a in ranked), random.first],
-                "second": [*(a.change.second for a in ranked), random.second],
-            },
-            n_prompts=repeated.n_prompts,
-            worst=ranked[0].heads[0],
-            change=float(ranked[0].change.second or 0.0),
-        )
-
-    def _published(self, words: Words, names: Words) -> Figure:
-        """GPT-2's heads that have a role in print: measured here beside reported there."""
-        table = self.evidence.table
-        rows = []
-        for kind, heads in ROLES.items():
-            every = [head for head, _ in table.top(kind, table.values[kind].numel())]
-            for name in heads:
-                head = parse_head(name, self.trace.n_layers, self.trace.n_heads)
-                rows.append((str(head), names.raw(kind), float(table.values[kind][head]), 1 + every.index(head)))
-        return figure_of(
-            words,
-            "published",
-            {
-                "head": [row[0] for row in rows],
-                "role": [row[1] for row in rows],
-                "score": [row[2] for row in rows],
-                "rank": [row[3] for row in rows],
-            },
-            bars=["score"],
-        )
+        words, model = Words(self.name, "many-heads"), self.evidence.model
+        parts, data = heads_and_their_kinds(words, Words(self.name, "kinds"), self.evidence)
+        return self._step(6, "many-heads", words, parts, data, n_heads=model.n_layers * model.n_heads)
 
     # --- putting a step together --------------------------------------------------------------------------------
 
@@ -626,22 +404,6 @@ class AttentionLesson(Lesson):
         )
 
 
-def _two_texts(pair: Comparison) -> Markup:
-    """Both texts, one under the other, token by token; those that differ are marked."""
-    longest = max(len(pair.a), len(pair.b))
-    shared = min(len(pair.a), len(pair.b))
-    lines = Markup()
-    for trace in (pair.a, pair.b):
-        cells = Markup()
-        for position in range(longest):
-            label = trace.tokens.labels[position] if position < len(trace) else ""
-            differs = position >= shared or position in pair.changed_tokens
-            chip = Markup('<span class="token">{}</span>').format(label) if label else Markup()
-            cells += Markup("<td>{}</td>").format(Markup("<mark>{}</mark>").format(chip) if differs and label else chip)
-        lines += Markup("<tr>{}</tr>").format(cells)
-    return Markup('<div class="scroll texts"><table>{}</table></div>').format(lines)
-
-
 def _scale(scale: float) -> str:
     """8 rather than 8.00."""
     return f"{scale:g}" if scale == round(scale) else three_digits(scale)
@@ -650,26 +412,6 @@ def _scale(scale: float) -> str:
 def _formula(words: Words) -> Markup:
     # Our own MathML, from the text file; nothing of the reader's is in it.
     return Markup('<div class="formula">{}</div>').format(Markup(words.raw("formula")))
-
-
-def _training(words: Words) -> Figure:
-    """For the toy model: its heads forming while the loss on the second copy falls."""
-    from lensons.toy import training_record
-
-    record, where = training_record(), "figures.training"
-    lines = {
-        words.raw(f"{where}.induction"): record.scores["induction"].flatten(1).amax(1).tolist(),
-        words.raw(f"{where}.previous"): record.scores["previous_token"].flatten(1).amax(1).tolist(),
-        words.raw(f"{where}.loss"): (record.loss_second / record.loss_first.clamp(min=1e-6)).tolist(),
-    }
-    return line_figure(
-        words.plain(f"{where}.title"),
-        words.plain(f"{where}.caption", nudged=record.nudged_until),
-        words.plain(f"{where}.alt"),
-        (words.raw(f"{where}.x"), torch.log10(record.steps.float() + 1).tolist()),
-        lines,
-        words.raw(f"{where}.y"),
-    )
 
 
 __all__ = ["REFERENTS", "AttentionLesson"]

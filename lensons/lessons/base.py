@@ -87,6 +87,10 @@ class Question:
         )
 
 
+Parts = list[Markup | Figure | Question]
+"""What is read in a step, in order."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Step:
     """One step of a lesson.
