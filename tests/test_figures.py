@@ -2,6 +2,7 @@
 
 import base64
 import gzip
+import itertools
 import math
 import re
 import xml.etree.ElementTree as ET
@@ -16,8 +17,9 @@ from hypothesis import strategies as st
 
 import lensons
 from lensons.errors import AttentionMissingError, FileError, InputError, MissingPackageError
-from lensons.figures import circuitsvis, document, head_scores_figure, pattern_figure, three_digits
+from lensons.figures import circuitsvis, document, head_scores_figure, line_figure, pattern_figure, three_digits
 from lensons.figures.markup import content_id, json_block
+from lensons.figures.plot import round_numbers
 from tests.conftest import SENTENCE
 
 HOSTILE = [
@@ -235,15 +237,42 @@ def test_the_bundle_is_packed_once_and_guarded(monkeypatch):
 
 @pytest.mark.parametrize(
     ("number", "text"),
-    [(0.0, "0"), (1.0, "1.00"), (0.5, ".500"), (0.9999, "1.00"), (-0.25, "-.250"), (41.26, "41.3"), (174.4, "174"),
-     (1e-5, "1.0e-5"), (123456.0, "123,456"), (9.996, "10.0"), (math.nan, "not defined"), (-math.inf, "masked")],
+    [(0.0, "0"), (1.0, "1.00"), (0.5, ".500"), (0.9999, "1.00"), (-0.25, "−.250"), (41.26, "41.3"), (174.4, "174"),
+     (0.00016, ".00016"), (-0.00099, "−.00099"), (0.0009996, ".0010"),
+     (0.000010, ".000010"), (7.04e-8, "7.0e-8"),
+     (123456.0, "123,456"), (9.996, "10.0"), (math.nan, "not defined"), (-math.inf, "masked")],
 )  # fmt: skip
 def test_three_digits(number, text):
     """A number as a reader sees it."""
     assert three_digits(number) == text
 
 
-@given(st.floats(0.001, 1e6))
+@given(st.floats(-1e6, -1e-9) | st.floats(1e-9, 1e6))
 def test_three_digits_are_three(number):
-    """What is shown is within half a step of the third digit of the number."""
-    assert float(three_digits(number).replace(",", "")) == pytest.approx(number, rel=6e-3, abs=5e-4)
+    """What is shown is within half a step of the third digit, or of the second digit of a number below a thousandth."""
+    shown = float(three_digits(number).replace(",", "").replace("−", "-"))
+    small = abs(number) < 0.001
+    assert shown == pytest.approx(number, rel=0.051 if small else 6e-3, abs=0 if small else 5.1e-4)
+
+
+@given(st.floats(-1e5, 1e5), st.floats(1e-3, 1e5))
+def test_round_numbers_are_round_and_few(low, size):
+    """Marks on an axis lie within it, evenly apart, and are a whole number of 1, 2, 2.5 or 5 times a power of ten."""
+    marks = round_numbers(low, low + size)
+    assert 1 < len(marks) <= 11
+    step = marks[1] - marks[0]
+    assert all(low - 1e-6 * size <= mark <= low + size * (1 + 1e-6) for mark in marks)
+    assert all(b - a == pytest.approx(step, rel=1e-6, abs=1e-9 * abs(low)) for a, b in itertools.pairwise(marks))
+    mantissa = float(f"{step:.3e}".split("e")[0])
+    assert mantissa in {1.0, 2.0, 2.5, 5.0}
+
+
+def test_a_line_stands_where_its_numbers_say():
+    """A line's points and the mark are in proportion to their numbers; on the other axis to the logarithm."""
+    made = line_figure("t", "c", "a", ("x", [0.0, 50.0, 100.0]), {"l": [0.0, 1.0, 4.0]}, "y", mark=(50.0, "half"))
+    points = re.search(r'points="([^"]+)"', str(made.picture))[1]
+    assert [tuple(map(float, p.split(","))) for p in points.split()] == [(0, 240), (310, 180), (620, 0)]
+    assert 'x1="310.0" x2="310.0" y1="0"' in str(made.picture)
+    logarithmic = line_figure("t", "c", "a", ("x", [0.0, 9.0, 99.0]), {"l": [0.0, 1.0, 4.0]}, "y", log_x=True)
+    points = re.search(r'points="([^"]+)"', str(logarithmic.picture))[1]
+    assert [float(p.split(",")[0]) for p in points.split()] == [0, 310, 620]

@@ -68,6 +68,7 @@ class Tables(HTMLParser):
 
 def read(shown):
     """A number as it stands on the page, and how far off its rounding may be."""
+    shown = shown.replace("−", "-")
     number = float(shown.replace(",", ""))
     digits = re.sub(r"e.*", "", shown).lstrip("-").replace(",", "")
     decimals = len(digits.split(".")[1]) if "." in digits else 0
@@ -115,7 +116,7 @@ def _same(cell, value):
         return text == "not defined"
     if full and float(full) != value:
         return False
-    if not re.match(r"-?[\d.,]+(e-?\d+)?$", text):
+    if not re.match(r"−?[\d.,]+(e-?\d+)?$", text):
         return False
     number, off = read(text)
     return abs(number - value) <= off

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from lensons.errors import InputError
-from lensons.figures import circuitsvis, svg
+from lensons.figures import circuitsvis, plot, svg
 from lensons.figures.figure import Figure, Table, rows_of
 from lensons.figures.markup import three_digits
 from lensons.heads import HeadName
@@ -210,15 +210,25 @@ def line_figure(
     x: tuple[str, Sequence[float]],
     lines: Mapping[str, Sequence[float]],
     y: str,
-    labels: Sequence[str] | None = None,
+    *,
+    log_x: bool = False,
+    mark: tuple[float, str] | None = None,
 ) -> Figure:
-    """One or more lines over a common axis."""
+    """One or more lines over a common axis.
+
+    Args:
+        title, caption, alt: what to see, how to read it, and the same for who cannot see it.
+        x: the name of the x-axis, and the places on it.
+        lines: for each line its name and a number for every place; NaN is a gap.
+        y: the name of the y-axis.
+        log_x: equal steps to the right are equal factors.
+        mark: a place on the x-axis where a thin line stands, and what is written there.
+    """
     name, places = x
-    columns: dict[str, Any] = {name: [float(place) if labels is None else place for place in places]}
-    if labels is not None:
-        columns["token"] = list(labels)
+    columns: dict[str, Any] = {name: [float(place) for place in places]}
     columns |= {line: [float(value) for value in values] for line, values in lines.items()}
-    picture = svg.lines([(line, list(places), list(values)) for line, values in lines.items()], alt=alt, x=name, y=y)
+    series = [(line, list(places), list(values)) for line, values in lines.items()]
+    picture = plot.lines(series, alt=alt, x=name, y=y, log_x=log_x, mark=mark)
     return Figure(
         "lines", title, caption, alt, columns, Table(tuple(columns), rows_of(list(columns.values()))), picture
     )

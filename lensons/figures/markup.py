@@ -55,11 +55,11 @@ def for_a_page() -> bool:
 
 
 def three_digits(number: float) -> str:
-    """Three significant digits, as a reader sees a number.
+    """Three digits, as a reader sees a number; of a very small one the first two that are not 0.
 
     Example:
-        >>> three_digits(0.123456), three_digits(41.3), three_digits(0.99999), three_digits(0.00001)
-        ('.123', '41.3', '1.00', '1.0e-5')
+        >>> three_digits(0.123456), three_digits(41.3), three_digits(0.99999), three_digits(0.00016)
+        ('.123', '41.3', '1.00', '.00016')
     """
     if number != number:
         return "not defined"
@@ -69,10 +69,10 @@ def three_digits(number: float) -> str:
     if size == 0:
         return "0"
     if size < 0.001:
-        mantissa, exponent = f"{number:.1e}".split("e")
-        return f"{mantissa}e{int(exponent)}"
-    if round(size, 3) < 1:
-        text = f"{number:.3f}"
-        return text.replace("0.", ".", 1)
-    decimals = max(0, 2 - len(str(int(round(size, 2)))) + 1)
-    return f"{number:,.{decimals}f}"
+        mantissa, exponent = f"{size:.1e}".split("e")
+        text = f"{mantissa}e{int(exponent)}" if int(exponent) < -5 else f"{float(f'{size:.1e}'):.{1 - int(exponent)}f}"
+    elif round(size, 3) < 1:
+        text = f"{size:.3f}"
+    else:
+        text = f"{size:,.{max(0, 2 - len(str(int(round(size, 2)))) + 1)}f}"
+    return ("−" if number < 0 else "") + (text[1:] if text.startswith("0.") else text)

@@ -85,30 +85,6 @@ def _two_digits(score: float) -> str:
     return f"{score:.2f}".replace("0.", ".", 1)
 
 
-def lines(series: Sequence[tuple[str, Sequence[float], Sequence[float]]], *, alt: str, x: str, y: str) -> Markup:
-    """Lines over a common axis; each ``(name, xs, ys)``, told apart by dash as well as colour."""
-    width, height = 620.0, 240.0
-    xs = [value for _, places, _ in series for value in places]
-    ys = [value for _, _, values in series for value in values if not math.isnan(value)]
-    left, right = min(xs), max(xs)
-    top = max([*ys, 1e-9])
-    scale_x = width / ((right - left) or 1)
-    drawn, key = [], 0.0
-    for index, (name, places, values) in enumerate(series):
-        points = " ".join(
-            f"{(px - left) * scale_x:.1f},{height - py / top * height:.1f}"
-            for px, py in zip(places, values, strict=True)
-            if not math.isnan(py)
-        )
-        drawn.append({"name": name, "points": points, "number": index, "key": key})
-        key += 46 + len(name) * 6.6
-    ticks = [{"at": height - share * height, "text": three_digits(share * top)} for share in (0, 0.5, 1)]
-    return render(
-        "lines.svg.j2", lines=drawn, ticks=ticks, width=width, height=height, alt=alt, x=x, y=y,
-        left=f"{left:g}", right=f"{right:g}",
-    )  # fmt: skip
-
-
 def standalone(picture: Markup) -> str:
     """An SVG as a file of its own: with its colours, following the reader's light or dark."""
     head, _, rest = str(picture).partition(">")  # plain strings: Markup would escape what is added to it

@@ -71,6 +71,7 @@ class InductionLesson(Lesson):
             (words.raw(f"{where}.x"), [float(i + 1) for i in range(len(repeated.loss))]),
             {words.raw(f"{where}.line"): repeated.loss.tolist()},
             words.raw(f"{where}.y"),
+            mark=(float(repeated.has_bos + n), words.raw(f"{where}.again")),
         )
         # Entry p of the losses is for token p + 1, so the last n are those of the second copy.
         easy = [i for i, loss in enumerate(repeated.loss[-n:].tolist()) if loss < repeated.first_copy / 2]

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import torch
 from markupsafe import Markup
 
 from lensons.figures import Figure, all_heads_figure, line_figure
@@ -45,6 +44,10 @@ def heads_and_their_kinds(words: Words, names: Words, e: Evidence) -> tuple[Part
         change=float(repeated.without.change.second or 0.0),
         random=float(repeated.without.random_mean.second or 0.0),
     )
+    alone = max(float(repeated.each[head].change.second or 0.0) for head in repeated.induction_heads)
+    together = float(repeated.without.change.second or 0.0)
+    if learned and len(repeated.induction_heads) > 1 and alone < together / 4:
+        parts += words.paragraphs("shared_work", alone=alone, together=together)
     parts += [_losses(words, repeated, learned), _ablations(words, names, table, repeated)]
     if e.model.is_toy:
         parts += [*words.paragraphs("training"), _training(words)]
@@ -63,6 +66,7 @@ def _losses(words: Words, repeated: Repeated, learned: bool) -> Figure:
         (words.raw(f"{where}.x"), [float(i + 1) for i in range(len(repeated.loss))]),
         {words.raw(f"{where}.line"): repeated.loss.tolist()},
         words.raw(f"{where}.y"),
+        mark=(float(repeated.has_bos + repeated.block_len), words.raw(f"{where}.again")),
     )
 
 
@@ -123,7 +127,8 @@ def _training(words: Words) -> Figure:
         words.plain(f"{where}.title"),
         words.plain(f"{where}.caption", nudged=record.nudged_until),
         words.plain(f"{where}.alt"),
-        (words.raw(f"{where}.x"), torch.log10(record.steps.float() + 1).tolist()),
+        (words.raw(f"{where}.x"), record.steps.tolist()),
         lines,
         words.raw(f"{where}.y"),
+        log_x=True,
     )

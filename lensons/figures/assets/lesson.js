@@ -14,16 +14,18 @@
   const fill = (text, values) => text.replace(/\{(\w+)\}/g, (all, name) =>
     !(name in values) ? all : typeof values[name] === "number" && !Number.isInteger(values[name]) ? three(values[name]) : String(values[name]));
 
-  // Three significant digits, as figures/markup.py writes them.
+  // Three digits, as figures/markup.py writes them.
   function three(x) {
     if (Number.isNaN(x)) return "not defined";
     if (!Number.isFinite(x)) return x < 0 ? "masked" : "infinite";
     const size = Math.abs(x);
     if (size === 0) return "0";
-    if (size < 0.001) { const [m, e] = x.toExponential(1).split("e"); return `${m}e${Number(e)}`; }
-    if (Math.round(size * 1000) / 1000 < 1) return x.toFixed(3).replace("0.", ".");
+    const [mantissa, exponent] = size.toExponential(1).split("e").map(Number), sign = x < 0 ? "−" : "";
+    if (exponent < -5) return `${sign}${mantissa.toFixed(1)}e${exponent}`;
+    if (size < 0.001) return sign + Number(size.toExponential(1)).toFixed(1 - exponent).slice(1);
+    if (Math.round(size * 1000) / 1000 < 1) return sign + size.toFixed(3).slice(1);
     const digits = Math.max(0, 3 - String(Math.round(Math.round(size * 100) / 100)).length);
-    return x.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+    return sign + size.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
   }
 
   async function unpack(packed) {
@@ -363,9 +365,11 @@
     select.value = String(Math.max(0, d.kinds.findIndex((kind) => kind.kind === "induction")));
     const grid = make("div", { class: "heads lensons-picture", role: "group", "aria-label": fixed[0].querySelector("figcaption b").textContent });
     grid.style.setProperty("--columns", columns);
-    const card = make("div", { class: "card", role: "region", "aria-live": "polite", "aria-label": w.pick }, make("p", {}, w.pick));
-    const buttons = [];
+    const card = make("div", { class: "card", role: "region", "aria-label": w.pick }, make("p", {}, w.pick));
+    const buttons = [], side = (text) => make("span", { "aria-hidden": "true" }, text);
+    grid.append(side(""), ...Array.from({ length: columns }, (_, h) => side(`H${h}`)));
     for (let l = 0; l < rows; l++) for (let h = 0; h < columns; h++) {
+      if (h === 0) grid.append(side(`L${l}`));
       const button = make("button", { type: "button", tabindex: buttons.length ? "-1" : "0" });
       button.addEventListener("click", () => show(l, h));
       buttons.push(button);
@@ -415,6 +419,9 @@
     const signed = (x) => (x === null || x === undefined ? w.not_defined : (x > 0 ? "+" : "") + three(x));
     select.addEventListener("change", colour);
     colour();
+    const scores = d.kinds[Number(select.value)].value.flat().map((x) => x ?? -1), strongest = scores.indexOf(Math.max(...scores));
+    if (scores[strongest] >= 0) show(Math.floor(strongest / columns), strongest % columns); // one card, to see what a card is
+    card.setAttribute("aria-live", "polite");
   }
   trace();
   heads();
