@@ -189,7 +189,13 @@ class LoadedModel:
             for (stage, layer), fn in wanted.items()
         ]
         logits = None
-        with torch.no_grad(), _evaluating(self.raw), self.raw.hooks(fwd_hooks=forward), suppress(_Stopped):
+        with (
+            torch.no_grad(),
+            _evaluating(self.raw),
+            _keeping_no_pattern(self.raw),
+            self.raw.hooks(fwd_hooks=forward),
+            suppress(_Stopped),
+        ):
             logits = self.raw(ids.to(self.device), return_type="logits")
         missing = sorted(set(wanted) - seen)
         if missing:
@@ -298,6 +304,27 @@ def _evaluating(raw: Any) -> Iterator[None]:
     finally:
         for part in training:
             part.training = True
+
+
+@contextmanager
+def _keeping_no_pattern(raw: Any) -> Iterator[None]:
+    """A bridge remembers every layer's last pattern, which nobody reads; here it is let go with its layer.
+
+    Else all layers' patterns would be in memory at once: 4.8 GB for 8 prompts of 1,024 tokens in GPT-2 small.
+    """
+    before = [(part, part._pattern) for part in raw.modules() if hasattr(part, "_pattern")]
+
+    def forget(part: Any, inputs: Any, output: Any) -> None:
+        part._pattern = None
+
+    handles = [part.register_forward_hook(forget) for part, _ in before]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+        for part, pattern in before:
+            part._pattern = pattern
 
 
 def load_model(

@@ -2,6 +2,7 @@
 
 import json
 import math
+import weakref
 
 import numpy as np
 import pytest
@@ -159,6 +160,20 @@ def test_the_model_is_left_as_it_was(gpt2_folder, fail, monkeypatch):
         lensons.score_heads(raw, n_prompts=2, block_len=4)
         assert seen
     _same(before, _state(raw))
+
+
+def test_patterns_are_never_all_in_memory(small_gpt2):
+    """When a layer's pattern is there, those of the layers before are gone: memory does not grow with layers."""
+    seen, alive = [], []
+
+    def watch(pattern):
+        alive.append(sum(earlier() is not None for earlier in seen))
+        seen.append(weakref.ref(pattern))
+
+    small_gpt2.run(torch.arange(8)[None], {("pattern", layer): watch for layer in range(small_gpt2.n_layers)})
+    assert len(seen) == small_gpt2.n_layers > 1
+    assert alive == [0] * len(seen)
+    assert not any(earlier() is not None for earlier in seen)
 
 
 def test_json_and_csv_and_frames(small_gpt2, monkeypatch):
