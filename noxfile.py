@@ -1,4 +1,4 @@
-"""Everything that is checked, one session each. ``nox`` runs all but the last; ``nox -s docs`` makes the site.
+"""Everything that is checked, one session each. ``nox`` runs those that every change must pass.
 
 torch comes as whatever the index gives. On a machine that should take one particular build, name it in a file and
 point PIP_CONSTRAINT at that file; users' installs are never pinned.
@@ -110,3 +110,13 @@ def lowest(session: nox.Session) -> None:
     pins = [d.split(",")[0].replace(">=", "==") for d in stated if not d.startswith("torch")]
     session.install("-e", ".[test]", *pins)
     session.run("pytest", "-n", "2", "-m", ELSEWHERE, *session.posargs, env=quiet(session))
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """lensons beside its neighbours, ten minutes; ``-- --small`` only shows that it runs, and needs no neighbour."""
+    from benchmarks.peers import PEERS, TRANSFORMER_LENS
+
+    peers = [] if "--small" in session.posargs else [f"{name}=={version}" for name, version in PEERS.items()]
+    session.install("-e", ".[browser]", f"transformer-lens=={TRANSFORMER_LENS}", *peers)
+    session.run("python", "-m", "benchmarks.run", *session.posargs, env=quiet(session))

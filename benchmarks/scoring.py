@@ -1,175 +1,161 @@
-"""What scoring all heads costs: ``python benchmarks/scoring.py``. Ratios inside one run, on a random GPT-2 small.
+"""What it costs to score all heads: time and memory, against the bare forward pass and ``detect_head``, and growth."""
 
-* four kinds for all 144 heads, 32 prompts x 101 tokens in batches of 8, against Hugging Face's own GPT2LMHeadModel
-  (eager, inference mode) on the same ids;
-* lensons' three kinds against TransformerLens' ``detect_head`` called for its three kinds, on texts whose tokens
-  survive re-tokenization;
-* extra peak memory while scoring, in patterns of one layer;
-* all 144 x 144 compositions.
-"""
-
-import argparse
-import json
-import resource
-import statistics
-import sys
-import tempfile
-import threading
-import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-from transformers import AutoTokenizer, GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
+from transformer_lens.head_detector import detect_head
 
 import lensons
+from benchmarks.measure import Setting, compare, peak_bytes
+from benchmarks.subject import Subject, random_gpt2
 from lensons import scores
-from lensons.models import _from_hugging_face
-from lensons.prompts import Batch, repeated_blocks
+from lensons.prompts import repeated_blocks
 
-BOS = "<|endoftext|>"
 FOUR = ("previous_token", "duplicate_token", "induction", "first_token")
 DETECTOR = {
     "previous_token": "previous_token_head",
     "duplicate_token": "duplicate_token_head",
     "induction": "induction_head",
 }
+BATCH = 8
 
 
-def tokenizer(size: int) -> Any:
-    """A tokenizer in which every id is a word of its own, so that a text's tokens survive re-tokenization."""
-    vocab = {BOS: 0} | {f"Ġw{i}": i for i in range(1, size)}
-    inner = Tokenizer(models.WordLevel(vocab, unk_token=BOS))
-    inner.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-            pre_tokenizers.Split("Ġ", "merged_with_next"),
-        ]
-    )
-    inner.decoder = decoders.ByteLevel()
-    made = PreTrainedTokenizerFast(tokenizer_object=inner, bos_token=BOS, eos_token=BOS, unk_token=BOS)
-    folder = tempfile.mkdtemp()
-    made.save_pretrained(folder)
-    return AutoTokenizer.from_pretrained(folder)
-
-
-def seconds(work: Callable[[], Any], repeats: int) -> list[float]:
-    """How long the work takes, several times, after one run that warms up."""
-    work()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - start)
-    return times
-
-
-def ratio(ours: Callable[[], Any], theirs: Callable[[], Any], repeats: int) -> dict[str, Any]:
-    """Ours / theirs, taken in turns so that whatever else the machine does falls on both."""
-    ours(), theirs()
-    pairs = []
-    for _ in range(repeats):
-        pairs.append((seconds_once(ours), seconds_once(theirs)))
-    each = [a / b for a, b in pairs]
+def measure(setting: Setting) -> dict[str, Any]:
+    """Everything about scoring."""
+    subject = random_gpt2(setting.small)
+    prompts, length = setting.choose((32, 101), (4, 21))
+    n_ctx = setting.choose(1024, 64)
+    few = setting.choose(2, 1)
+    usual, long = _ids(subject, prompts, length), _ids(subject, BATCH, n_ctx)
+    # detect_head refuses a prompt that fills the context exactly.
+    nearly = _ids(subject, 1, n_ctx - 1)
+    subject.forward(usual[:1])
     return {
-        "ratio": round(statistics.median(each), 3),
-        "spread": [round(min(each), 3), round(max(each), 3)],
-        "seconds": [round(statistics.median(x), 3) for x in zip(*pairs, strict=True)],
+        "four kinds / forward pass": {
+            _size(ids): _against_forward(subject, ids, setting.seconds * 2, warm=False) for ids in (usual, long)
+        },
+        "three kinds / detect_head": {
+            _size(ids): _against_detector(subject, ids, setting.seconds) for ids in (usual[:few], nearly)
+        },
+        "peak memory": {
+            _size(usual[:BATCH]): _memory(subject, usual[:BATCH]) | _whole_pass(subject, usual[:BATCH]),
+            _size(long): _memory(subject, long),
+        },
+        "peak memory of detect_head": {_size(usual[:1]): _detector_memory(subject, usual[:1])},
+        "growth": _growth(subject, setting),
+        "all compositions": _compositions(subject, setting.seconds),
     }
 
 
-def seconds_once(work: Callable[[], Any]) -> float:
-    """How long the work takes, once."""
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
+def _ids(subject: Subject, n_prompts: int, length: int) -> Any:
+    """BOS and a random block that comes twice; one more token of it where the length is even."""
+    made = repeated_blocks(subject.model, n_prompts, (length - 1) // 2)
+    return torch.tensor([[*row, *row[1:2]][:length] for row in made.ids])
 
 
-def peak_extra(work: Callable[[], Any]) -> int:
-    """Bytes of resident memory above the start, at most, while the work runs."""
-    page = resource.getpagesize()
-
-    def resident() -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * page
-
-    work()
-    start, most, running = resident(), 0, True
-
-    def watch() -> None:
-        nonlocal most
-        while running:
-            most = max(most, resident())
-            time.sleep(0.002)
-
-    thread = threading.Thread(target=watch)
-    thread.start()
-    work()
-    running = False
-    thread.join()
-    return most - start
+def _size(ids: Any) -> str:
+    return f"{ids.shape[0]} x {ids.shape[1]:,}"
 
 
-def main() -> None:
-    """Measure, and print the figures as JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--small", action="store_true", help="a small setting, to see that it runs")
-    parser.add_argument("--repeats", type=int, default=3)
-    options = parser.parse_args()
-    torch.manual_seed(0)
-    size = 300 if options.small else 50257
-    shape = {"n_layer": 2, "n_embd": 64, "n_head": 4} if options.small else {}
-    config = GPT2Config(vocab_size=size, bos_token_id=0, eos_token_id=0, attn_implementation="eager", **shape)
-    words = tokenizer(size)
-    hf = GPT2LMHeadModel(config).eval()
-    model = _from_hugging_face(
-        GPT2LMHeadModel(config).eval(), words, "random GPT-2 small", None, False, torch.device("cpu")
-    )
-    prompts = repeated_blocks(model, 4 if options.small else 32, 10 if options.small else 50)
-    batches = prompts.batches(8)
-
-    def bare() -> None:
-        with torch.inference_mode():
-            for batch in batches:
-                hf(batch.ids)
-
-    ids = Batch.of(prompts.ids).ids
-    report: dict[str, Any] = {"engine": model.engine, "torch": torch.__version__, "threads": torch.get_num_threads()}
-    report["four kinds / Hugging Face's full forward pass"] = ratio(
-        lambda: lensons.score_heads(model, ids, kinds=FOUR), bare, options.repeats
-    )
-    few = list(prompts.ids)[: 2 if options.small else 4]
-    texts = [words.decode(list(p)[1:]) for p in few]
-    from transformer_lens.head_detector import detect_head
-
-    def detector() -> None:
-        for text in texts:
-            for name in DETECTOR.values():
-                detect_head(model.raw, text, name, error_measure="mul")
-
-    report["three kinds / detect_head"] = ratio(
-        lambda: lensons.score_heads(model, [list(p) for p in few], kinds=list(DETECTOR)), detector, options.repeats
-    )
-    batch = batches[0]
-    length = batch.ids.shape[1]
-    one_pattern = len(batch.ids) * model.n_heads * length**2 * 4
-
-    def stopped_pass() -> None:
-        model.run(batch.ids, {}, stop_after=("pattern", model.n_layers - 1))
-
-    scoring = peak_extra(lambda: lensons.score_heads(model, batch.ids, kinds=FOUR))
-    report["extra peak memory, in patterns of one layer, above the same pass without scoring"] = round(
-        max(0, scoring - peak_extra(stopped_pass)) / one_pattern, 2
-    )
-    weights = [model.attention_weights(name) for name in ("W_Q", "W_K", "W_V")]
-    w_o = model.output_weights()[0]
-    report["all compositions q, k and v, seconds"] = round(
-        statistics.median(seconds(lambda: [scores.composition(k, *weights, w_o) for k in ("q", "k", "v")], 1)), 2
-    )
-    json.dump(report, sys.stdout, indent=1)
-    print()
+def _bare(subject: Subject, ids: Any) -> None:
+    for batch in ids.split(BATCH):
+        subject.forward(batch)
 
 
-if __name__ == "__main__":
-    main()
+def _score(subject: Subject, ids: Any, kinds: Any = FOUR) -> None:
+    lensons.score_heads(subject.model, ids, kinds=list(kinds), batch_size=BATCH)
+
+
+def _against_forward(subject: Subject, ids: Any, seconds: float, warm: bool = True) -> dict[str, Any]:
+    works = {"scoring": lambda: _score(subject, ids), "forward pass": lambda: _bare(subject, ids)}
+    return compare("scoring", works, seconds, warm=warm)
+
+
+def _detector(subject: Subject, texts: list[str]) -> None:
+    for text in texts:
+        for name in DETECTOR.values():
+            detect_head(subject.model.raw, text, name, error_measure="mul")
+
+
+def _against_detector(subject: Subject, ids: Any, seconds: float) -> dict[str, Any]:
+    texts = [subject.text(row[1:]) for row in ids]
+    for text, row in zip(texts, ids, strict=True):
+        assert subject.model.raw.to_tokens(text)[0].tolist() == row.tolist(), "the text's tokens are not the prompt's"
+    works = {
+        "scoring": lambda: _score(subject, ids, DETECTOR),
+        "detect_head": lambda: _detector(subject, texts),
+        "forward pass": lambda: _bare(subject, ids),
+    }
+    return compare("scoring", works, seconds, warm=len(ids) > 1)
+
+
+def _memory(subject: Subject, ids: Any) -> dict[str, Any]:
+    """Peaks in patterns of one layer. What scoring adds is above the same pass, stopped where scoring stops."""
+    model = subject.model
+    layer = _layer_bytes(subject, ids)
+    unwatched = peak_bytes(lambda: model.run(ids, {}, stop_after=("pattern", model.n_layers - 1)))
+    scoring = peak_bytes(lambda: _score(subject, ids))
+    return {
+        "one layer's pattern, megabytes": round(layer / 1e6, 3),
+        "scoring": round(scoring / layer, 2),
+        "the same pass, unwatched": round(unwatched / layer, 2),
+        "added by scoring": round(max(0, scoring - unwatched) / layer, 2),
+    }
+
+
+def _whole_pass(subject: Subject, ids: Any) -> dict[str, Any]:
+    return {"forward pass": round(peak_bytes(lambda: subject.forward(ids)) / _layer_bytes(subject, ids), 2)}
+
+
+def _layer_bytes(subject: Subject, ids: Any) -> int:
+    """The size of one layer's pattern in float32."""
+    return int(ids.shape[0] * subject.model.n_heads * ids.shape[1] ** 2 * 4)
+
+
+def _detector_memory(subject: Subject, ids: Any) -> dict[str, Any]:
+    layer = _layer_bytes(subject, ids)
+    texts = [subject.text(row[1:]) for row in ids]
+    theirs = peak_bytes(lambda: _detector(subject, texts))
+    ours = peak_bytes(lambda: _score(subject, ids, DETECTOR))
+    return {
+        "detect_head": round(theirs / layer, 1),
+        "scoring": round(ours / layer, 1),
+        "ratio": round(ours / theirs, 3),
+    }
+
+
+def _growth(subject: Subject, setting: Setting) -> dict[str, Any]:
+    """Scoring / forward pass as one thing grows and the others stay."""
+    prompts = setting.choose((8, 16), (2, 4))
+    lengths = setting.choose((26, 101, 401), (11, 21))
+    layers = setting.choose((3, 6), ())
+    n, length = setting.choose((8, 101), (2, 11))
+    seconds = setting.seconds / 5
+    by_layers = {str(count): random_gpt2(n_layers=count) for count in layers}
+    by_layers[str(subject.model.n_layers)] = subject
+    return {
+        "prompts": {str(count): _against_forward(subject, _ids(subject, count, length), seconds) for count in prompts},
+        "tokens": {
+            str(count): _against_forward(subject, _ids(subject, n, count), seconds, warm=False) for count in lengths
+        },
+        "layers": {name: _grown(other, _ids(other, n, length), seconds) for name, other in by_layers.items()},
+    }
+
+
+def _grown(subject: Subject, ids: Any, seconds: float) -> dict[str, Any]:
+    memory = _memory(subject, ids)
+    return _against_forward(subject, ids, seconds) | {"added by scoring, in patterns": memory["added by scoring"]}
+
+
+def _compositions(subject: Subject, seconds: float) -> dict[str, Any]:
+    """Q-, K- and V-composition of every head with every head, beside one forward pass of 8 x 101 tokens."""
+    weights = [subject.model.attention_weights(name) for name in ("W_Q", "W_K", "W_V")]
+    w_o = subject.model.output_weights()[0]
+
+    def ours() -> None:
+        for kind in ("q", "k", "v"):
+            scores.composition(kind, *weights, w_o)
+
+    ids = _ids(subject, BATCH, min(101, subject.model.n_ctx))
+    works = {"all compositions": ours, "forward pass": lambda: subject.forward(ids)}
+    return compare("all compositions", works, seconds, most=3, warm=False)
