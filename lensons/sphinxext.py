@@ -35,7 +35,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from lensons._version import __version__
 from lensons.errors import LensonsError
-from lensons.figures import Figure, style_sheet
+from lensons.figures import Figure, script, style_sheet
 from lensons.figures.circuitsvis import bundle
 from lensons.figures.markup import asset
 
@@ -219,7 +219,7 @@ def _assets() -> dict[str, str]:
     return {
         "figures.css": str(style_sheet()) + asset("lesson.css") + asset("site.css"),
         "circuitsvis.js": bundle(),
-        "host.js": asset("host.js"),
+        "figures.js": str(script()),
         "lesson.js": asset("lesson.js"),
         "NOTICES.txt": notices,
     }
@@ -246,9 +246,9 @@ def _finish_page(app: Sphinx, page: str, template: str, context: dict[str, Any],
     where = app.config.lensons_bibliography
     context["body"] = finished(body, context["pathto"](where) if where else "")
     app.add_css_file(f"{_FOLDER}/figures.css")
-    if 'class="lensons-live"' in body:
+    if 'class="lensons-live"' in body or 'class="lensons-board"' in body:
         app.add_js_file(f"{_FOLDER}/circuitsvis.js", loading_method="defer")
-        app.add_js_file(f"{_FOLDER}/host.js", loading_method="defer")
+    app.add_js_file(f"{_FOLDER}/figures.js", loading_method="defer")
     if 'class="step"' in body:
         app.add_js_file(f"{_FOLDER}/lesson.js", loading_method="defer")
 

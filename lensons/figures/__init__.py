@@ -1,8 +1,10 @@
 """Figures: numbers with a title, a caption and a text form; pictures that need no script and no network."""
 
-from lensons.figures.figure import Figure, Table, style_sheet
+from lensons.figures.circuitsvis import bring_circuitsvis
+from lensons.figures.figure import Figure, Table, in_a_frame, script, style_sheet
 from lensons.figures.make import (
     all_heads_figure,
+    all_patterns_figure,
     difference_figure,
     head_scores_figure,
     line_figure,
@@ -17,12 +19,16 @@ __all__ = [
     "Figure",
     "Table",
     "all_heads_figure",
+    "all_patterns_figure",
+    "bring_circuitsvis",
     "difference_figure",
     "document",
     "head_scores_figure",
+    "in_a_frame",
     "line_figure",
     "pattern_figure",
     "row_figure",
+    "script",
     "style_sheet",
     "table_figure",
     "three_digits",

@@ -8,13 +8,14 @@ import base64
 import gzip
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from markupsafe import escape
 
-from lensons.errors import MissingPackageError
+from lensons.errors import InputError, MissingPackageError
 
 # What the bundle must contain for our script to be able to use it.
 _COMPONENTS = ("AttentionHeads", "AttentionPattern", "ColoredTokens")
@@ -61,19 +62,49 @@ def packed_bundle() -> str:
     return base64.b64encode(gzip.compress(bundle().encode(), 9, mtime=0)).decode()
 
 
-def heads_view(labels: list[str], pattern: np.ndarray, names: list[str], causal: bool) -> dict[str, Any]:
-    """The view of some heads, [head, query, key]: small pictures to choose from, and the chosen one large."""
-    return {
-        "component": "AttentionHeads",
-        "props": {
-            "attention": [[[_short(x) for x in row] for row in head] for head in pattern.tolist()],
-            "tokens": labels,
-            "attentionHeadNames": names,
-            "maskUpperTri": causal,
-        },
-    }
+def view(component: str, props: dict[str, Any]) -> dict[str, Any]:
+    """A CircuitsVis component as a figure's ``live`` view: it is mounted where a page carries the bundle.
+
+    Args:
+        component: one of its components that lensons knows.
+        props: what that component takes, as plain data.
+    """
+    if component not in _COMPONENTS:
+        raise InputError(
+            f"{component!r} is not a component of CircuitsVis that lensons mounts. "
+            f"Allowed are {', '.join(_COMPONENTS)}."
+        )
+    return {"component": component, "props": props}
 
 
-def _short(weight: float) -> float:
-    """Four decimals are more than a picture can show, and a fifth of the size."""
-    return round(weight, 4)
+class Carrier:
+    """Brings CircuitsVis to a notebook: shown once, every figure of the notebook is drawn by it from then on."""
+
+    def _repr_html_(self) -> str:
+        notices = (files("lensons.figures") / "NOTICES.md").read_text(encoding="utf-8")
+        return (
+            f"<p>CircuitsVis {bundle_version()} is here, and draws the figures of this notebook.</p>"
+            f"<script type='text/plain' class='lensons-circuitsvis'>{packed_bundle()}</script>"
+            "<script>if (self.lensons) lensons.again()</script>"
+            f"<details><summary>Its licence</summary><pre>{escape(notices)}</pre></details>"
+        )
+
+    def __repr__(self) -> str:
+        return f"CircuitsVis {bundle_version()}, for a notebook's figures"
+
+
+def bring_circuitsvis() -> Carrier:
+    """In a notebook, let CircuitsVis draw the patterns: 0.5 MB once, in this cell's output, and no network.
+
+    Without it lensons draws them itself, and each output is small.
+
+    Raises:
+        MissingPackageError: CircuitsVis is not installed, or its bundle is not the one we know.
+
+    Example:
+        >>> import lensons.figures
+        >>> lensons.figures.bring_circuitsvis()
+        CircuitsVis 1.43.3, for a notebook's figures
+    """
+    packed_bundle()
+    return Carrier()

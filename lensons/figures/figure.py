@@ -4,15 +4,19 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
 from lensons.errors import InputError, MissingPackageError
-from lensons.figures import svg
+from lensons.figures import circuitsvis, svg
 from lensons.figures.markup import asset, content_id, for_a_page, json_block, render, three_digits
 from lensons.files import written_whole
+
+_HINT = "Run this cell, or trust this notebook, to walk over the cells and read their numbers."
+_SCRIPT = ("numbers.js", "board.js", "figure.js", "host.js")
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,9 @@ class Figure:
         table: the numbers as a table.
         picture: an SVG, or None where the table is the picture.
         legend: whether the colour scale is shown.
-        live: a CircuitsVis view that takes the picture's place where the page carries CircuitsVis, or None.
+        board: the patterns behind the picture, for the page's script: it can then be walked over. None if it is not
+            a pattern.
+        live: a CircuitsVis view that is added where the page carries CircuitsVis, or None.
     """
 
     kind: str
@@ -68,6 +74,7 @@ class Figure:
     table: Table
     picture: Markup | None = None
     legend: bool = False
+    board: Mapping[str, Any] | None = None
     live: Mapping[str, Any] | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
 
@@ -76,16 +83,35 @@ class Figure:
         """An id that the content decides."""
         return content_id(self.kind, self.title, self.caption, self.alt, self.table.columns, self.table.rows)
 
+    @property
+    def wants_circuitsvis(self) -> bool:
+        """True where a page should carry CircuitsVis: it draws this figure, or a part of it."""
+        few = self.board is not None and len(self.board["labels"]) <= circuitsvis.MOST_TOKENS
+        return few or self.live is not None
+
     def html(self) -> Markup:
-        """The figure for a page that has the style sheet: SVG, legend, text form; CircuitsVis where the page has it."""
-        live = None if self.live is None else json_block(self.live)
-        return render("figure.html.j2", figure=self, live=live, static=False, image="")
+        """The figure for a page that has the style sheet and the script: SVG, legend, text form; live by the script."""
+        return self._filled(static=False, image="")
 
     def notebook_html(self) -> Markup:
-        """The figure for a notebook: brings its own style, and survives where scripts, styles and SVG are removed."""
-        image = "" if self.picture is None else svg.data_address(self.picture)
-        body = render("figure.html.j2", figure=self, live=None, static=True, image=image)
-        return Markup("<style>{}</style><div class='lensons'>{}</div>").format(style_sheet(), body)
+        """The figure for a notebook: brings its own style and script, and survives where both are removed."""
+        return in_a_frame(self.for_a_frame())
+
+    def for_a_frame(self) -> Markup:
+        """The figure for an output that has its own style and script: an image where no script runs."""
+        return self._filled(static=True, image="" if self.picture is None else svg.data_address(self.picture))
+
+    def _filled(self, *, static: bool, image: str) -> Markup:
+        return render(
+            "figure.html.j2",
+            figure=self,
+            figure_id="" if static else self.id,  # a notebook may show a figure twice
+            board=None if self.board is None else json_block(self.board),
+            live=None if self.live is None else json_block(self.live),
+            static=static,
+            image=image,
+            hint=_HINT,
+        )
 
     def to_dataframe(self) -> Any:
         """The numbers behind the figure, as a pandas DataFrame.
@@ -112,7 +138,7 @@ class Figure:
         if ending == ".html":
             from lensons.figures.page import document
 
-            return written_whole(path, document(self.title, [self.html()], live=self.live is not None))
+            return written_whole(path, document(self.title, [self.html()], live=self.wants_circuitsvis))
         if ending == ".csv":
             out = io.StringIO()
             rows = csv.writer(out, lineterminator="\n")
@@ -139,6 +165,21 @@ class Figure:
 def style_sheet() -> Markup:
     """The style sheet of all figures."""
     return Markup(asset("picture.css") + asset("figure.css"))
+
+
+@lru_cache(maxsize=1)
+def script() -> Markup:
+    """The script of all figures. It may stand on a page more than once: the first one does the work."""
+    whole = "".join(asset(name) for name in _SCRIPT)
+    first = "if (self.lensons) return void self.lensons.scan();\nconst lensons = (self.lensons = {});\n"
+    return Markup(f"(() => {{\n{first}{whole}}})();")
+
+
+def in_a_frame(*parts: Markup, style: str = "") -> Markup:
+    """HTML for an output that may stand in a frame of its own, as a notebook's do: with style and script, once."""
+    return Markup("<style>{}</style><div class='lensons'>{}</div><script>{}</script>").format(
+        style_sheet() + Markup(style), Markup().join(parts), script()
+    )
 
 
 def rows_of(columns: Sequence[Sequence[Any]]) -> tuple[tuple[Any, ...], ...]:

@@ -6,18 +6,21 @@ from markupsafe import Markup
 
 from lensons._version import __version__
 from lensons.figures.circuitsvis import packed_bundle
-from lensons.figures.figure import style_sheet
+from lensons.figures.figure import script, style_sheet
 from lensons.figures.markup import asset, render
 
 
-def document(title: str, parts: Sequence[Markup], *, live: bool = False, footer: str = "") -> str:
+def document(
+    title: str, parts: Sequence[Markup], *, live: bool = False, footer: str = "", scripts: Sequence[Markup] = ()
+) -> str:
     """A whole page.
 
     Args:
         title: of the page; escaped.
         parts: HTML that is safe already, in order.
-        live: whether a figure on it wants CircuitsVis.
+        live: whether a figure on it is drawn by CircuitsVis; see :attr:`Figure.wants_circuitsvis`.
         footer: a line at the end, such as where the numbers come from.
+        scripts: the page's own, which run after the figures'.
     """
     page = render(
         "page.html.j2",
@@ -28,7 +31,8 @@ def document(title: str, parts: Sequence[Markup], *, live: bool = False, footer:
         footer=footer or f"Made with lensons {__version__}.",
         bundle=packed_bundle() if live else "",
         notices=_notices(),
-        host=Markup(asset("host.js")),
+        script=script(),
+        scripts=scripts,
     )
     return str(page)
 

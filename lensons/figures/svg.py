@@ -85,6 +85,22 @@ def _two_digits(score: float) -> str:
     return f"{score:.2f}".replace("0.", ".", 1)
 
 
+def sheet(pattern: np.ndarray, *, alt: str, side: int = 20) -> Markup:
+    """All heads, [layer, head, query, key], as small pictures: of each block of cells the strongest."""
+    layers, heads, n, _ = pattern.shape
+    block = math.ceil(n / side)
+    small = math.ceil(n / block)
+    padded = np.zeros((layers, heads, small * block, small * block))
+    padded[:, :, :n, :n] = np.tril(pattern)
+    strongest = padded.reshape(layers, heads, small, block, small, block).max((3, 5))
+    whole = np.full((layers * (small + 1), heads * (small + 1)), np.nan)
+    for layer, head in np.ndindex(layers, heads):
+        seen = np.where(np.tril(np.ones((small, small), bool)), strongest[layer, head], np.nan)
+        whole[layer * (small + 1) :, head * (small + 1) :][:small, :small] = seen
+    height, width = whole.shape
+    return render("sheet.svg.j2", image=_image(whole, causal=False), width=width, height=height, alt=alt)
+
+
 def standalone(picture: Markup) -> str:
     """An SVG as a file of its own: with its colours, following the reader's light or dark."""
     head, _, rest = str(picture).partition(">")  # plain strings: Markup would escape what is added to it
@@ -105,6 +121,7 @@ def _image(pattern: np.ndarray, causal: bool) -> str:
     weights = np.clip(np.nan_to_num(pattern), 0, 1)
     # The square root keeps single faint cells visible; the caption says so.
     pixels = np.round(np.sqrt(weights) * 254).astype(np.uint8)
+    pixels[np.isnan(pattern)] = 255
     if causal:
         pixels[np.triu_indices(len(pixels), 1)] = 255
     steps = np.linspace(0, 1, 255)[:, None]

@@ -19,7 +19,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from lensons.figures import Figure, document, style_sheet, table_figure
+from lensons.figures import Figure, document, in_a_frame, table_figure
 from lensons.figures.markup import asset, content_id, for_a_page, json_block, render
 from lensons.files import written_whole
 from lensons.lessons.words import Words, anchor, glossary, sources
@@ -135,7 +135,7 @@ class Step:
             if isinstance(part, Question):
                 shown.append(part.html(form="notebook" if notebook else "page"))
             elif isinstance(part, Figure):
-                shown.append(part.notebook_html() if notebook else part.html())
+                shown.append(part.for_a_frame() if notebook else part.html())
             else:
                 shown.append(part)
         page = Words("page", "page")
@@ -237,9 +237,10 @@ class Lesson(ABC):
             *(step.html() for step in steps),
             self._ending(steps),
             *dict.fromkeys(block for step in steps for block in step.blocks()),
-            Markup("<script>{}</script>").format(Markup(asset("lesson.js"))),
         ]
-        return written_whole(path, document(self.title, parts, live=True, footer=self._made_with()))
+        own = [Markup(asset("lesson.js"))]
+        page_text = document(self.title, parts, live=True, footer=self._made_with(), scripts=own)
+        return written_whole(path, page_text)
 
     def worksheet(self, path: str | Path) -> Path:
         """Write the questions, without their answers, to print on paper; ``questions`` is the key to it.
@@ -360,6 +361,5 @@ def _own_style() -> Markup:
 
 
 def _framed(*parts: Markup) -> Markup:
-    """HTML for a notebook's output, with its style."""
-    style = Markup("<style>{}{}</style>").format(style_sheet(), Markup(asset("lesson.css")))
-    return style + Markup("<div class='lensons'>{}</div>").format(Markup().join(parts))
+    """HTML for a notebook's output."""
+    return in_a_frame(*parts, style=asset("lesson.css"))

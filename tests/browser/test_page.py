@@ -39,7 +39,7 @@ def test_no_id_twice_and_one_bundle(opened, saved):
     ids = page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
     outside_pictures = [i for i in ids if not i.startswith("hatch")]
     assert len(outside_pictures) == len(set(outside_pictures))
-    assert page.locator("#lensons-circuitsvis").count() == 1
+    assert page.locator("script.lensons-circuitsvis").count() == 1
     assert saved.stat().st_size < 1_500_000
 
 
@@ -174,10 +174,10 @@ def test_the_grid_is_walked_by_arrow_keys(opened, saved, lesson):
     """Arrow keys move over the grid; the cell's value is in a status line, which is read out."""
     page = opened(saved)
     page.wait_for_selector("#grid form.choose")
-    page.locator("#grid figure[data-kind=pattern] .scroll").first.focus()
+    page.locator("#grid figure[data-kind=pattern] .grid").focus()
     page.keyboard.press("ArrowUp")
     page.keyboard.press("ArrowLeft")
-    said = page.locator("#grid .said").inner_text()
+    said = page.locator("#grid .choose .said").inner_text()
     query = lesson.evidence.query - 1
     key = min(lesson.evidence.key(lesson.evidence.head, lesson.evidence.query), query) - 1
     labels = lesson.trace.tokens.labels

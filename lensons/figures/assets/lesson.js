@@ -11,27 +11,7 @@
     return element;
   };
   const json = (id) => { const e = document.getElementById(id); return e ? JSON.parse(e.textContent) : null; };
-  const fill = (text, values) => text.replace(/\{(\w+)\}/g, (all, name) =>
-    !(name in values) ? all : typeof values[name] === "number" && !Number.isInteger(values[name]) ? three(values[name]) : String(values[name]));
-
-  // Three digits, as figures/markup.py writes them.
-  function three(x) {
-    if (Number.isNaN(x)) return "not defined";
-    if (!Number.isFinite(x)) return x < 0 ? "masked" : "infinite";
-    const size = Math.abs(x);
-    if (size === 0) return "0";
-    const [mantissa, exponent] = size.toExponential(1).split("e").map(Number), sign = x < 0 ? "−" : "";
-    if (exponent < -5) return `${sign}${mantissa.toFixed(1)}e${exponent}`;
-    if (size < 0.001) return sign + Number(size.toExponential(1)).toFixed(1 - exponent).slice(1);
-    if (Math.round(size * 1000) / 1000 < 1) return sign + size.toFixed(3).slice(1);
-    const digits = Math.max(0, 3 - String(Math.round(Math.round(size * 100) / 100)).length);
-    return sign + size.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
-  }
-
-  async function unpack(packed) {
-    const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
-    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
-  }
+  const { fill, three } = lensons, unpack = (packed) => lensons.unpack(packed, "gzip"); // the figures' script comes first
 
   function half(bits) { // float16 to number
     const sign = bits & 0x8000 ? -1 : 1, exponent = (bits >> 10) & 31, rest = bits & 1023;
@@ -186,42 +166,30 @@
       }
     }
 
-    function grid(common) {
-      for (const figure of figures("pattern")) {
-        figure.querySelector("figcaption b").textContent = fill(w.pattern.title, common);
-        figure.querySelector("figcaption span").textContent = fill(w.pattern.caption, common);
-        const svg = figure.querySelector("svg"), all = L2(), image = svg.querySelector("image");
-        svg.setAttribute("aria-label", fill(w.pattern.title, common));
-        if (image) {
-          const canvas = make("canvas", { width: n, height: n });
-          picture(canvas, n, (a, b) => Math.sqrt(all[a][b]), svg);
-          image.setAttribute("href", canvas.toDataURL());
-        }
-        svg.querySelectorAll("rect.cell").forEach((cell, i) => {
-          const a = Math.floor((Math.sqrt(8 * i + 1) - 1) / 2), b = i - (a * (a + 1)) / 2;
-          cell.style.setProperty("--w", all[a][b].toFixed(4));
-          cell.querySelector("title").textContent = fill(w.choose.said, { query: t.labels[a], key: t.labels[b], share: all[a][b] });
-        });
-        const ring = svg.querySelector(".chosen"), size = Number(svg.querySelector(".frame").getAttribute("width")) / n;
-        if (ring) { ring.setAttribute("y", state.query * size - 1); ring.setAttribute("width", (state.query + 1) * size + 2); }
-        const body = figure.querySelector("tbody");
-        if (body && n <= 64) body.replaceChildren(...all.flatMap((line, a) => line.map((x, b) => make("tr", {},
-          make("th", { scope: "row" }, t.labels[a]), make("td", {}, t.labels[b]),
-          make("td", { class: "bar", title: String(x), style: `--w:${x.toFixed(4)}` }, three(x))))));
-        circuitsvis(figure);
-      }
+    // The picture of the pattern: its own numbers are Python's exact ones, those of other heads come from here.
+    let kept = {};
+    const line = (h, p) => { // a row of shares, kept for as long as its head is shown
+      if (kept.head !== h) kept = { head: h, rows: [] };
+      return (kept.rows[p] ??= shares(h, p));
+    };
+    const views = figures("pattern").map((figure) => figure.lensons).filter(Boolean);
+    for (const view of views) {
+      const exact = view.share, body = view.figure.querySelector("tbody"), own = body.innerHTML;
+      view.source(t.heads.map((_, h) => name(h)), (h, p, key) => (h === t.chosen.head ? exact.call(view, 0, p, key) : line(h, p)[key]));
+      view.restore = () => { body.innerHTML = own; };
+      view.state.head = t.chosen.head;
+      view.figure.addEventListener("lensons:choice", (event) => {
+        const { query, key } = event.detail;
+        if (key <= query) choose({ query, key });
+      });
     }
-    const L2 = () => t.labels.map((_, p) => shares(state.head, p));
-    let shownLayer = t.heads[state.head][0];
-    function circuitsvis(figure) {
-      const layer = t.heads[state.head][0], place = figure.querySelector(".live .view");
-      const mine = t.heads.map((_, i) => i).filter((i) => t.heads[i][0] === layer);
-      if (!place || n > 64 || typeof CircuitsVis === "undefined" || layer === shownLayer) return;
-      shownLayer = layer;
-      const fresh = make("div", { class: "view", id: `${figure.id}-view-${layer}` });
-      place.replaceWith(fresh);
-      const square = (h) => t.labels.map((_, p) => [...shares(h, p).map((x) => Math.round(x * 1e4) / 1e4), ...Array(n - p - 1).fill(0)]);
-      CircuitsVis.render(fresh.id, CircuitsVis.AttentionHeads, { attention: mine.map(square), tokens: t.labels, attentionHeadNames: mine.map(name), maskUpperTri: true });
+    function grid(common) {
+      for (const view of views) {
+        view.figure.querySelector("figcaption b").textContent = fill(w.pattern.title, common);
+        view.figure.querySelector("figcaption span").textContent = fill(w.pattern.caption, common);
+        view.choose({ head: state.head, query: state.query, key: state.key }, true);
+        if (state.head === t.chosen.head) view.restore();
+      }
     }
 
     // The controls, one set a step, all saying the same.
@@ -268,28 +236,12 @@
         reset.disabled = ["head", "query", "key"].every((x) => state[x] === t.chosen[x]);
       }
     }
-    // Rows can be clicked, cells too; arrow keys walk over the grid.
+    // Rows can be clicked, as cells can.
     for (const kind of ["dots", "shares", "values"])
       for (const figure of figures(kind)) figure.addEventListener("click", (event) => {
         const line = event.target.closest("tbody tr");
         if (line && line.rowIndex - 1 <= state.query) choose({ key: line.rowIndex - 1 });
       });
-    for (const figure of figures("pattern")) {
-      const place = figure.querySelector(".scroll");
-      place.addEventListener("click", (event) => {
-        const cells = [...figure.querySelectorAll("rect.cell")], i = cells.indexOf(event.target);
-        if (i < 0) return;
-        const p = Math.floor((Math.sqrt(8 * i + 1) - 1) / 2);
-        choose({ query: p, key: i - (p * (p + 1)) / 2 });
-      });
-      place.addEventListener("keydown", (event) => {
-        const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
-        if (!step) return;
-        event.preventDefault();
-        const query = Math.max(0, Math.min(n - 1, state.query + step[0]));
-        choose({ query, key: Math.max(0, Math.min(query, state.key + step[1])) });
-      });
-    }
 
     // --- the softmax playground ----------------------------------------------------------------------------------
     const [shareFigure] = figures("shares");
@@ -423,6 +375,8 @@
     if (scores[strongest] >= 0) show(Math.floor(strongest / columns), strongest % columns); // one card, to see what a card is
     card.setAttribute("aria-live", "polite");
   }
-  trace();
-  heads();
+  lensons.ready.then(() => {
+    trace();
+    heads();
+  });
 })();
