@@ -5,6 +5,7 @@ import gzip
 import itertools
 import math
 import re
+import sys
 import xml.etree.ElementTree as ET
 import zlib
 from html.parser import HTMLParser
@@ -164,7 +165,7 @@ def test_ho17_a_long_text_is_one_small_image():
     html = str(figure.html())
     assert len(html) < 1_500_000
     assert figure.live is None
-    assert "one pixel a cell" in figure.caption
+    assert "faint cells are drawn stronger" in figure.caption
     png = base64.b64decode(re.search(r"data:image/png;base64,([^\"]+)", html)[1])
     start = png.index(b"IDAT") + 4
     length = int.from_bytes(png[start - 8 : start - 4], "big")
@@ -321,3 +322,11 @@ def test_all_patterns_of_another_shape_are_refused():
     """Patterns that are not [layer, head, query, key] for these tokens are one clear error."""
     with pytest.raises(InputError, match=r"shaped \[2, 3, 3\] for 3 tokens. Allowed is \[layer, head, 3, 3\]"):
         all_patterns_figure(["a", "b", "c"], np.zeros((2, 3, 3)))
+
+
+def test_a_png_needs_a_browser(figure, tmp_path, monkeypatch):
+    """Without Playwright, or without a Chromium it can start, one error says what to install; nothing is written."""
+    monkeypatch.setitem(sys.modules, "playwright.sync_api", None)
+    with pytest.raises(MissingPackageError, match=r"A PNG needs Playwright.*pip install playwright.*or save as .svg"):
+        figure.save(tmp_path / "x.png")
+    assert not list(tmp_path.iterdir())

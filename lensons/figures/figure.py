@@ -128,26 +128,29 @@ class Figure:
         return pandas.DataFrame(list(self.table.rows), columns=list(self.table.columns))
 
     def save(self, path: str | Path) -> Path:
-        """Write the figure to ``x.html`` (one file, no network), ``x.svg`` or ``x.csv``.
+        """Write the figure to ``x.html`` (one file, no network), ``x.svg``, ``x.png`` or ``x.csv``.
 
         Raises:
-            InputError: another ending, or a picture was asked of a figure that is a table.
+            InputError: another ending, or an SVG was asked of a figure that is a table.
+            MissingPackageError: a PNG was asked for, and there is no Playwright with Chromium.
             FileError: the file cannot be written.
         """
         ending = Path(path).suffix.lower()
-        if ending == ".html":
+        if ending in {".html", ".png"}:
             from lensons.figures.page import document
+            from lensons.figures.png import photographed
 
-            return written_whole(path, document(self.title, [self.html()], live=self.wants_circuitsvis))
+            page = document(self.title, [self.html()], live=self.wants_circuitsvis)
+            return written_whole(path, page if ending == ".html" else photographed(page))
         if ending == ".csv":
             out = io.StringIO()
             rows = csv.writer(out, lineterminator="\n")
             rows.writerows([self.table.columns, *self.table.rows])
             return written_whole(path, out.getvalue())
         if ending != ".svg":
-            raise InputError(f"{str(path)!r} ends in {ending!r}. Allowed are .html, .svg and .csv. Choose one.")
+            raise InputError(f"{str(path)!r} ends in {ending!r}. Allowed are .html, .svg, .png and .csv. Choose one.")
         if self.picture is None:
-            raise InputError(f"The figure {self.title!r} is a table, not a picture. Save it as .html or .csv.")
+            raise InputError(f"The figure {self.title!r} is a table, not a picture. Save it as .html, .png or .csv.")
         return written_whole(path, svg.standalone(self.picture))
 
     def _repr_html_(self) -> str:

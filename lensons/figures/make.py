@@ -88,7 +88,7 @@ def pattern_figure(
     if n > circuitsvis.MOST_TOKENS:  # of a long text the table keeps what can be read: the largest of each row
         cells = [(q, k) for q in range(n) for k in np.argsort(-first[q, : q + 1])[:3]]
     named = " and ".join([", ".join(names[:3]), f"{len(names) - 3} more"] if len(names) > 3 else [", ".join(names)])
-    thinned = f" {n} tokens: one pixel a cell, faint ones drawn stronger." if n > circuitsvis.MOST_TOKENS else ""
+    thinned = f" Of {n:,} tokens at once, faint cells are drawn stronger." if n > circuitsvis.MOST_TOKENS else ""
     words = _WORDS["pattern"]
     prompt = tokens.text if isinstance(tokens, Tokens) else " ".join(labels)
     alt = f"Pattern of head {names[0]} on {n} tokens, “{prompt[:80]}”. " + _strongest(labels, first)

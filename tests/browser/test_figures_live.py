@@ -1,5 +1,7 @@
 """Figures in a real browser without a network: walked over, zoomed, painted in the page's colours."""
 
+import base64
+
 import numpy as np
 import pytest
 
@@ -197,3 +199,28 @@ def test_a_score_of_every_head_is_walked(opened, tmp_path, toy):
     said = page.get_by_role("status").inner_text()
     assert said.startswith("L1H1: ")
     assert float("0" + said.split(": ")[1]) == pytest.approx(value, abs=6e-4)
+
+
+def test_a_png_is_the_figure(figure, chromium, tmp_path):
+    """A saved PNG is a picture at twice the screen's resolution, with the dark cells of the pattern in it."""
+    import struct
+
+    raw = figure.save(tmp_path / "x.png").read_bytes()
+    assert raw.startswith(b"\x89PNG")
+    width, height = struct.unpack(">II", raw[16:24])
+    assert width > 1_000
+    assert height > 400
+    page = chromium.new_page()
+    page.set_content("<canvas>")
+    address = "data:image/png;base64," + base64.b64encode(raw).decode()
+    dark = page.evaluate(
+        """async (address) => { const image = new Image(); image.src = address; await image.decode();
+        const c = document.querySelector('canvas'); c.width = image.width; c.height = image.height;
+        const context = c.getContext('2d', {willReadFrequently: true}); context.drawImage(image, 0, 0);
+        const d = context.getImageData(0, 0, c.width, c.height).data; let dark = 0;
+        for (let i = 0; i < d.length; i += 4) if (d[i] < 60 && d[i + 2] > 90) dark++;
+        return dark; }""",
+        address,
+    )
+    page.close()
+    assert dark > 40 * 40

@@ -37,7 +37,15 @@ lensons.paint = (canvas, width, height, value, colours) => {
   context.putImageData(image, 0, 0);
 };
 
-let hatches = 0;
+// What cannot be seen: an area with fine lines across, so many units apart.
+lensons.count = 0;
+lensons.hatched = (path, gap) => {
+  const id = `lensons-hatch-${++lensons.count}`;
+  const line = lensons.drawn("line", { class: "hatch", x1: 0, y1: 0, x2: 0, y2: gap, style: `stroke-width:${gap / 3}` });
+  const pattern = lensons.drawn("pattern", { id, width: gap, height: gap, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" }, line);
+  return [lensons.drawn("defs", {}, pattern), lensons.drawn("path", { d: path, fill: `url(#${id})` })];
+};
+
 lensons.Board = class {
   // place: where it goes; onCell(query, key, chosen): the pointer is over a cell, or chose it.
   constructor(place, { causal, onCell }) {
@@ -45,7 +53,6 @@ lensons.Board = class {
     this.cells = lensons.element("div", { class: "cells", "aria-hidden": "true" });
     this.svg = lensons.drawn("svg", { class: "lensons-picture", "aria-hidden": "true", "font-size": "12", "font-family": "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace" });
     this.root = lensons.element("div", { class: "board" }, this.cells, this.svg);
-    this.hatch = `hatch-board-${++hatches}`;
     place.append(this.root);
     const cell = (event) => {
       const box = this.svg.getBoundingClientRect(), unit = box.width / this.total;
@@ -77,7 +84,7 @@ lensons.Board = class {
     const hidden = Array.from({ length: count }, (_, i) => Math.max(0, Math.min(count, first[0] + i - first[1] + 1)));
     if (this.causal && hidden.some((seen) => seen < count)) {
       const path = hidden.map((seen, i) => (seen < count ? `M${seen * size} ${i * size}H${side}V${(i + 1) * size}H${seen * size}Z` : "")).join("");
-      group.append(lensons.drawn("path", { d: path, fill: `url(#${this.hatch})` }));
+      group.append(...lensons.hatched(path, 6));
     }
     group.append(lensons.drawn("rect", { class: "frame", width: side, height: side }));
     const text = (label, attributes) => lensons.drawn("text", { class: "label", ...attributes }, short(label), ...(label.length > 14 ? [lensons.drawn("title", {}, label)] : []));
@@ -89,9 +96,7 @@ lensons.Board = class {
     this.ring = lensons.drawn("rect", { class: "chosen" });
     this.spot = lensons.drawn("rect", { class: "spot", width: size, height: size });
     group.append(this.ring, this.spot);
-    const pattern = lensons.drawn("pattern", { id: this.hatch, width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
-      lensons.drawn("line", { class: "hatch", x1: 0, y1: 0, x2: 0, y2: 6 }));
-    this.svg.replaceChildren(lensons.drawn("defs", {}, pattern), group);
+    this.svg.replaceChildren(group);
     this.paint();
   }
 
@@ -110,7 +115,7 @@ lensons.Board = class {
     const shown = (y, x) => (first[0] + y >= this.labels.length || first[1] + x >= this.labels.length || (causal && first[1] + x > first[0] + y) ? -1 : share(first[0] + y, first[1] + x));
     if (typeof CircuitsVis !== "undefined" && this.labels.length <= 64) {
       // Its rows reach 15 px over on either side, so it is given that much less.
-      const place = lensons.element("div", { id: `${this.hatch}-cells`, style: "margin:0 15px;width:calc(100% - 30px)" });
+      const place = lensons.element("div", { id: `lensons-cells-${++lensons.count}`, style: "margin:0 15px;width:calc(100% - 30px)" });
       this.cells.replaceChildren(place);
       const square = Array.from({ length: count }, (_, y) => Array.from({ length: count }, (_, x) => Math.round(Math.max(0, shown(y, x)) * 1e4) / 1e4));
       CircuitsVis.render(place.id, CircuitsVis.AttentionPattern, {

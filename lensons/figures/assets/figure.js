@@ -104,7 +104,9 @@ lensons.PatternView = class {
   makeOverview() {
     const { n } = this;
     this.frame = lensons.drawn("rect", { class: "chosen", "vector-effect": "non-scaling-stroke" });
-    const svg = lensons.drawn("svg", { class: "lensons-picture", viewBox: `0 0 ${n} ${n}`, "aria-hidden": "true" }, this.frame);
+    const svg = lensons.drawn("svg", { class: "lensons-picture", viewBox: `0 0 ${n} ${n}`, "aria-hidden": "true" });
+    if (this.causal) svg.append(...lensons.hatched(`M0 0H${n}V${n}Z`, n / 80));
+    svg.append(this.frame);
     this.canvas = lensons.element("canvas");
     const root = lensons.element("div", { class: "overview" }, this.canvas, svg), block = Math.ceil(n / 512);
     const go = (event) => {
@@ -154,9 +156,9 @@ lensons.AllHeads = class {
     const { layers, columns } = data, n = data.labels.length, side = Math.min(n, 40), block = Math.ceil(n / side), gap = 4;
     this.side = Math.ceil(n / block);
     Object.assign(this, { data, numbers, n, block, step: this.side + gap, columns, layers, chosen: data.chosen });
-    const width = columns * this.step, height = layers * this.step;
+    const width = columns * this.step, height = layers * this.step; // half a gap around each, where the ring goes
     this.canvas = lensons.element("canvas");
-    this.ring = lensons.drawn("rect", { class: "chosen", width: this.step, height: this.step, "vector-effect": "non-scaling-stroke" });
+    this.ring = lensons.drawn("rect", { class: "chosen", width: this.step - 1, height: this.step - 1, "vector-effect": "non-scaling-stroke" });
     this.svg = lensons.drawn("svg", { class: "lensons-picture", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" }, this.ring);
     this.index = lensons.element("div", { class: "overview index", tabindex: "0", role: "application", "aria-roledescription": data.words.role_all, "aria-label": data.words.label_all }, this.canvas, this.svg);
     this.index.style.maxWidth = `${Math.max(240, Math.min(860, Math.round(width * Math.max(1, 24 / this.side))))}px`;
@@ -178,19 +180,19 @@ lensons.AllHeads = class {
     });
     figure.addEventListener("lensons:choice", (event) => { this.chosen = event.detail.head; this.mark(); });
     this.paint();
-    this.go(this.chosen);
+    this.view.choose({ head: this.chosen, key: this.view.largest(this.chosen, n - 1) });
     lensons.painted.push(() => this.paint());
   }
   go(head) { this.view.choose({ head }); }
   mark() {
-    this.ring.setAttribute("x", (this.chosen % this.columns) * this.step - 2);
-    this.ring.setAttribute("y", Math.floor(this.chosen / this.columns) * this.step - 2);
+    this.ring.setAttribute("x", (this.chosen % this.columns) * this.step + 0.5);
+    this.ring.setAttribute("y", Math.floor(this.chosen / this.columns) * this.step + 0.5);
   }
   paint() {
     const { n, block, side, step, columns, numbers: { share } } = this;
     const strongest = (y, x) => {
-      const q0 = y % step, k0 = x % step, head = Math.floor(y / step) * columns + Math.floor(x / step);
-      if (q0 >= side || k0 >= side || (this.data.causal && k0 > q0)) return -1;
+      const q0 = (y % step) - 2, k0 = (x % step) - 2, head = Math.floor(y / step) * columns + Math.floor(x / step);
+      if (q0 < 0 || k0 < 0 || q0 >= side || k0 >= side || (this.data.causal && k0 > q0)) return -1;
       let most = 0;
       for (let q = q0 * block; q < Math.min(n, (q0 + 1) * block); q++)
         for (let k = k0 * block; k < Math.min(this.data.causal ? q + 1 : n, (k0 + 1) * block); k++) most = Math.max(most, share(head, q, k));

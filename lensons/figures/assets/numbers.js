@@ -16,7 +16,8 @@ lensons.three = (x) => {
 
 // "{query} looks at {key}" with its names filled in; numbers that are not whole get three digits.
 lensons.fill = (text, values) => text.replace(/\{(\w+)\}/g, (all, name) =>
-  !(name in values) ? all : typeof values[name] === "number" && !Number.isInteger(values[name]) ? lensons.three(values[name]) : String(values[name]));
+  !(name in values) ? all : typeof values[name] === "number" && !Number.isInteger(values[name]) ? lensons.three(values[name])
+  : typeof values[name] === "number" ? values[name].toLocaleString("en") : String(values[name]));
 
 // Base64 of something compressed, into bytes. Needs a browser with DecompressionStream.
 lensons.unpack = (text, format) => {
