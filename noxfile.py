@@ -119,4 +119,5 @@ def bench(session: nox.Session) -> None:
 
     peers = [] if "--small" in session.posargs else [f"{name}=={version}" for name, version in PEERS.items()]
     session.install("-e", ".[browser]", f"transformer-lens=={TRANSFORMER_LENS}", *peers)
-    session.run("python", "-m", "benchmarks.run", *session.posargs, env=quiet(session))
+    env = quiet(session) | {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "PASSIVE"}
+    session.run("python", "-m", "benchmarks.run", *session.posargs, env=env)

@@ -58,7 +58,7 @@ def measure(setting: Setting) -> dict[str, Any]:
         } | {tool.name: False for tool in TOOLS if tool.there and tool.fetches}
         with files.served() if _needs_files() else _nowhere() as where:
             for heads, n in setting.choose(SIZES, ((2, 5),)):
-                found[f"{heads} x {n:,}"] = _one_size(browser, heads, n, where, setting.choose(5, 1))
+                found[f"{heads} x {n:,}"] = _one_size(browser, heads, n, where, setting.choose(4, 1))
     return found
 
 

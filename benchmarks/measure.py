@@ -115,7 +115,6 @@ def machine() -> dict[str, Any]:
         "processor": _processor(),
         "cores": os.cpu_count(),
         "torch_threads": torch.get_num_threads(),
-        "load_at_start": round(os.getloadavg()[0], 2),
         "versions": {package: installed(package) for package in packages},
     }
 

@@ -47,7 +47,7 @@ def _weigh(
         "gzipped": _mega(packed),
         "page alone": _mega(len(page)),
         "seconds to make": round(seconds, 3),
-        "holds": tool.holds(n_layers * n_heads, n),
+        "keeps": tool.keeps,
     }
     if fixed is not None and whole is not None:
         found["without the fixed part"] = round(max(0.0, whole / 1e6 - fixed["megabytes"]), 4)

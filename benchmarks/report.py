@@ -22,13 +22,20 @@ NAMES = {
 }
 INTRODUCTION = """# Beside the neighbours
 
-How lensons compares with the tools that people use today, measured. {ref}`Why lensons <why-lensons>` says in words
+How lensons compares with the tools that people use today, measured. [Why lensons](why.md) says in words
 which tool to take for what.
 
 Each figure is a ratio inside one run on one machine: both sides take turns, so what else the machine does falls on
 both. The middle value of all turns stands first, the smallest and the largest in brackets. Under 1 means that lensons
 needs less. To measure on your machine: `nox -s bench`. To make this page from what was measured:
 `python -m benchmarks.report`.
+"""
+
+_BETTER = """## Where a neighbour is better
+
+Of what was measured here, against lensons' page as it is saved. Up to 64 tokens that page carries CircuitsVis; drawn by
+lensons itself, as in a notebook, it is the row "own drawing" above.
+
 """
 
 
@@ -38,7 +45,7 @@ def tables(found: dict[str, Any]) -> str:
     parts += [make(found[name]) for name, make in SECTIONS.items() if name in found]
     better = _where_others_are_better(found)
     if better:
-        parts.append("## Where a neighbour is better\n\n" + "\n".join(f"- {line}" for line in better))
+        parts.append(_BETTER + "\n".join(f"- {line}" for line in better))
     return "\n\n".join(parts) + "\n"
 
 
@@ -50,7 +57,7 @@ def page(found: dict[str, Any]) -> str:
 def _machine(found: dict[str, Any]) -> str:
     about = found["machine"]
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items() if version)
-    load = f"load {about['load_at_start']} at the start, {about.get('load_at_end', '?')} at the end"
+    load = f"load {min(found['load'].values())} to {max(found['load'].values())} (1 is one busy core)"
     note = "\n\n**A small setting: it shows that everything runs. The numbers mean nothing.**" if found["small"] else ""
     return (
         f"Measured on {about['date']}, {about['system']}, {about['processor']}, {about['cores']} cores, torch with "
@@ -61,7 +68,8 @@ def _machine(found: dict[str, Any]) -> str:
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+    known = [row for row in rows if set(row[1:]) != {"–"}]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in known)])
 
 
 def _ratio(value: dict[str, float]) -> str:
@@ -152,29 +160,28 @@ def _pages(found: dict[str, Any]) -> str:
     sizes = {size: tools for size, tools in found.items() if isinstance(tools, dict)}
     tools = list(next(iter(sizes.values())))
 
-    def rows(key: str) -> list[tuple[str, ...]]:
+    # Whether lensons' page carries CircuitsVis depends on its length, so its fixed part is no fixed number.
+    alone = [tool for tool in tools if tool != OURS]
+
+    def rows(key: str, tools: Sequence[str] = tools) -> list[tuple[str, ...]]:
         return [(size, *(_digits(entry[tool].get(key)) for tool in tools)) for size, entry in sizes.items()]
 
-    partly = [
-        f"{tool} at {size} ({entry[tool]['holds']})"
-        for size, entry in sizes.items()
-        for tool in tools
-        if entry[tool]["holds"] != "all heads"
-    ]
-    said = f" Not all heads are in the page of: {'; '.join(partly)}." if partly else ""
+    first = next(iter(sizes.values()))
+    keeps = "; ".join(f"{tool}: {first[tool]['keeps']}" for tool in alone)
     missing = f"\n\nNot installed: {', '.join(found['not installed'])}." if found["not installed"] else ""
     return (
         "\n\n".join(
             [
                 "## What a page weighs",
-                "Megabytes of each tool's own page for the same made-up patterns, heads x tokens, with scripts that "
-                "it fetches from the network (BertViz; npm has RequireJS unminified only, 0.07 MB more)." + said,
+                "Megabytes of each tool's own page for the same made-up patterns, heads x tokens, with the scripts "
+                "that it fetches from the network (BertViz; npm has RequireJS unminified only, 0.07 MB more). All "
+                f"heads are in each page. How exactly the numbers are kept: {keeps}.",
                 _table(("with scripts", *tools), rows("megabytes")),
                 "The same gzipped, as a server sends it:",
                 _table(("gzipped", *tools), rows("gzipped")),
                 "Without scripts, styles and whatever else is the same on every page (the page for 1 x 2 is "
                 "taken off):",
-                _table(("data alone", *tools), rows("without the fixed part")[1:]),
+                _table(("data alone", *alone), rows("without the fixed part", alone)[1:]),
             ]
         )
         + missing
@@ -205,7 +212,9 @@ def _browser(found: dict[str, Any]) -> str:
             "this machine. First: the first frame in which something of the picture can be seen. Full: nothing moves "
             "any more, and the window has been painted. attnview shows one row of one head first; the others a whole "
             "head or all.",
-            _table(("heads x tokens", "tool", "first, s", "full, s", "lensons / it, first", "full"), rows),
+            _table(
+                ("heads x tokens", "tool", "first, s", "full, s", "lensons / it, first", "lensons / it, full"), rows
+            ),
             f"With scripts off these still show their picture: {', '.join(shows) or 'none'}.",
         ]
     )
@@ -250,26 +259,22 @@ def _plain(value: object) -> str:
 
 
 def _where_others_are_better(found: dict[str, Any]) -> list[str]:
-    """Every comparison in which another tool needs less or is sooner."""
-    lines = []
-    for size, entry in found.get("pages", {}).items():
-        if " x " not in size or not isinstance(entry, dict) or size.startswith("1 x 2"):
-            continue
-        for key, what in (("megabytes", "A page"), ("gzipped", "A gzipped page")):
-            lighter = _less(entry, lambda tool, key=key: tool[key])
-            if lighter:
-                lines.append(f"{what} of {size} is lighter with {_and(lighter)}.")
-    for size, entry in found.get("browser", {}).items():
-        if " x " not in size or not isinstance(entry, dict):
-            continue
-        for key, what in (("first", "The first picture"), ("full", "The full picture")):
-            sooner = _less(entry, lambda tool, key=key: tool[key]["seconds"])
-            if sooner:
-                lines.append(f"{what} of {size} is there sooner with {_and(sooner)}.")
+    """Every comparison in which another tool needs less or is sooner, tool by tool, with both numbers."""
+    better: dict[str, list[str]] = {}
+    pages, drawn = found.get("pages", {}), found.get("browser", {})
+    for key, what in (
+        ("megabytes", "a lighter page, megabytes"),
+        ("gzipped", "a lighter page once gzipped, megabytes"),
+    ):
+        _collect(better, what, pages, lambda tool, key=key: tool[key])
+    for key, what in (("first", "a sooner first picture, seconds"), ("full", "a sooner full picture, seconds")):
+        _collect(better, what, drawn, lambda tool, key=key: tool[key]["seconds"])
+    lines = [f"{tool}: {'; '.join(what)}." for tool, what in better.items()]
+    starts = found.get("startup", {})
     quicker = [
         name.removeprefix("import ")
-        for name, entry in found.get("startup", {}).items()
-        if name.startswith("import ") and entry["above"] < found["startup"]["import lensons"]["above"]
+        for name, entry in starts.items()
+        if name.startswith("import ") and entry["seconds"] < starts["import lensons"]["seconds"]
     ]
     if quicker:
         lines.append(f"Importing is quicker with {_and(quicker)}.")
@@ -279,10 +284,21 @@ def _where_others_are_better(found: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _less(entry: dict[str, Any], value: Callable[[dict[str, Any]], float | None]) -> list[str]:
-    ours = value(entry[OURS])
-    others = {name: value(tool) for name, tool in entry.items() if not name.startswith(OURS)}
-    return [name for name, other in others.items() if ours is not None and other is not None and other < ours]
+def _collect(
+    better: dict[str, list[str]], what: str, sizes: dict[str, Any], value: Callable[[dict[str, Any]], float | None]
+) -> None:
+    """Note, per tool, the sizes at which its value is less than ours."""
+    less: dict[str, list[str]] = {}
+    for size, entry in sizes.items():
+        if " x " not in size or not isinstance(entry, dict) or size.startswith("1 x 2"):
+            continue
+        ours = value(entry[OURS])
+        for name, tool in entry.items():
+            other = value(tool)
+            if not name.startswith(OURS) and ours is not None and other is not None and other < ours:
+                less.setdefault(name, []).append(f"{size} ({_digits(other)} against {_digits(ours)})")
+    for name, places in less.items():
+        better.setdefault(name, []).append(f"{what}, at {_and(places)}")
 
 
 def _and(names: Sequence[str]) -> str:

@@ -25,7 +25,7 @@ def measure(setting: Setting) -> dict[str, Any]:
     subject = random_gpt2(setting.small)
     prompts, length = setting.choose((32, 101), (4, 21))
     n_ctx = setting.choose(1024, 64)
-    few = setting.choose(2, 1)
+    few = setting.choose(BATCH, 1)
     usual, long = _ids(subject, prompts, length), _ids(subject, BATCH, n_ctx)
     # detect_head refuses a prompt that fills the context exactly.
     nearly = _ids(subject, 1, n_ctx - 1)

@@ -10,7 +10,7 @@ from typing import Any
 from benchmarks.measure import Setting, installed, spread
 from benchmarks.peers import PEERS
 
-TURNS = 5
+TURNS = 3
 
 
 def measure(setting: Setting) -> dict[str, Any]:
