@@ -27,6 +27,7 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "lensons.sphinxext",
+    "accessible",
     "compatibility",
     "lessons_in",
     "mathml",
@@ -41,6 +42,7 @@ html_extra_path: list[str] = []
 html_math_renderer = "mathml"
 html_copy_source = False
 html_show_sphinx = False
+html_show_search_summary = False  # it fetches the pages that were found
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3

@@ -102,19 +102,20 @@ class FigureDirective(SphinxDirective):
                 raise ExtensionError(said) from error
             _LOG.warning("%s", said, type="lensons", subtype="figure", location=self.get_location())
             return [nodes.paragraph("", f"(A figure is missing here: {self.options.get('alt', 'no alt text')})")]
-        shown = Markup("<div class='lensons'>{}</div>").format(figure.html())
+        place = nodes.make_id(self.options["name"]) if "name" in self.options else ""
+        shown = Markup("<div class='lensons'{}>{}</div>").format(
+            Markup(' id="{}"').format(place) if place else "", figure.html()
+        )
         html, words = addnodes.only(expr="html"), addnodes.only(expr="not html")
         html += nodes.raw("", str(shown), format="html")
         words += text_form(figure)
-        out: list[nodes.Node] = [html, words]
-        if "name" in self.options:
-            target = nodes.target("", "", ids=[nodes.make_id(self.options["name"])], names=[])
+        if place:
+            words[0]["ids"] = [place]
             label = nodes.fully_normalize_name(self.options["name"])
             domain = self.env.domains.standard_domain
-            domain.labels[label] = self.env.docname, target["ids"][0], figure.title
-            domain.anonlabels[label] = self.env.docname, target["ids"][0]
-            out.insert(0, target)
-        return out
+            domain.labels[label] = self.env.docname, place, figure.title
+            domain.anonlabels[label] = self.env.docname, place
+        return [html, words]
 
     def _figure(self) -> Figure:
         alt = self.options.get("alt", "").strip()
@@ -176,9 +177,11 @@ def text_form(figure: Figure) -> list[nodes.Node]:
     out: list[nodes.Node] = [title, nodes.paragraph("", f"{figure.alt} {figure.caption}")]
     cells = figure.table.cells()
     group = nodes.tgroup(cols=len(figure.table.columns))
-    group += [nodes.colspec(colwidth=1) for _ in figure.table.columns]
-    group += nodes.thead("", _row(list(figure.table.columns)))
-    group += nodes.tbody("", *(_row([cell["text"] for cell in row]) for row in cells[:MOST_ROWS]))
+    head, rows = list(figure.table.columns), [[cell["text"] for cell in row] for row in cells[:MOST_ROWS]]
+    widths = [max(map(len, column)) + 2 for column in zip(head, *rows, strict=True)]  # what text and LaTeX go by
+    group += [nodes.colspec(colwidth=width) for width in widths]
+    group += nodes.thead("", _row(head))
+    group += nodes.tbody("", *map(_row, rows))
     out.append(nodes.table("", group))
     if len(cells) > MOST_ROWS:
         out.append(nodes.paragraph("", f"({len(cells) - MOST_ROWS:,} more rows are on the web page.)"))
@@ -241,7 +244,7 @@ _CITED = re.compile(r'<a class="cite" href="#source-(?P<key>\w+)">(?P<label>[^<]
 def _finish_page(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
     """Assets for a page that needs them; its figures numbered, its ids met once, its citations linked."""
     body = context.get("body", "")
-    if "<div class='lensons'>" not in body:
+    if "<div class='lensons'" not in body:
         return
     where = app.config.lensons_bibliography
     context["body"] = finished(body, context["pathto"](where) if where else "")

@@ -24,14 +24,26 @@ def test_docstring_examples_run(name):
     assert found.failed == 0
 
 
-@pytest.mark.parametrize("document", ["README.md", "docs/index.md"])
-def test_code_blocks_run(document):
-    """The Python blocks of a document run, one after the other, as a reader would type them."""
+BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+DOCUMENTS = [
+    str(path.relative_to(ROOT))
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    if not {"_build", "_extra", "lessons"} & set(path.parts) and BLOCK.search(path.read_text(encoding="utf-8"))
+]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_code_blocks_run(document, tmp_path, monkeypatch):
+    """The Python blocks of a document run, one after the other, as a reader would type them in an empty folder."""
+    monkeypatch.chdir(tmp_path)
     names: dict = {}
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / document).read_text(encoding="utf-8"), re.DOTALL)
-    assert blocks
-    for block in blocks:
+    for block in BLOCK.findall((ROOT / document).read_text(encoding="utf-8")):
         exec(compile(block, document, "exec"), names)
+
+
+def test_the_readme_and_the_first_page_have_code():
+    """Both show how lensons is used."""
+    assert {"README.md", "docs/index.md"} <= set(DOCUMENTS)
 
 
 def test_the_readmes_commands_are_the_ones_ci_runs():

@@ -16,6 +16,7 @@ REPOSITORY = os.environ.get("LENSONS_DOCS_REPOSITORY", "")
 KEY = f"{code_hash()}-{re.sub(r'[^A-Za-z0-9]+', '-', MODEL)}"
 DOCS = Path(__file__).parent.parent
 EXTRA = DOCS / "_extra" / KEY
+SITE = EXTRA / "site"  # what the site takes as it is
 CLASSES = {"attention": "AttentionLesson", "induction": "InductionLesson"}
 
 
@@ -26,14 +27,14 @@ def lessons():
 
 def take_in(app):
     """Write each lesson's page, and make its downloads if lensons has changed since they were made."""
-    downloads = EXTRA / "downloads"
+    downloads = SITE / "downloads"
     for old in (DOCS / "_extra").iterdir():
         if old != EXTRA and old.is_dir():
             shutil.rmtree(old)
     pages = DOCS / "lessons"
     pages.mkdir(exist_ok=True)
     for name in lessons():
-        intro = downloads / f"{name}.intro.txt"
+        intro = EXTRA / f"{name}.intro.html"
         if not (downloads / f"{name}.html").is_file() or not intro.is_file():
             downloads.mkdir(parents=True, exist_ok=True)
             lesson = getattr(lensons, CLASSES[name])(MODEL)
@@ -75,7 +76,7 @@ def write_for_colab(downloads, name):
 
 def setup(app):
     """Sphinx calls this."""
-    EXTRA.mkdir(parents=True, exist_ok=True)
+    SITE.mkdir(parents=True, exist_ok=True)
     app.connect("builder-inited", take_in, priority=100)
-    app.config.html_extra_path.append(str(EXTRA))
+    app.config.html_extra_path.append(str(SITE))
     return {"parallel_read_safe": True}

@@ -85,7 +85,7 @@ class Carrier:
         return (
             f"<p>CircuitsVis {bundle_version()} is here, and draws the figures of this notebook.</p>"
             f"<script type='text/plain' class='lensons-circuitsvis'>{packed_bundle()}</script>"
-            "<script>if (self.lensons) lensons.again()</script>"
+            "<script>if (self.lensonsFigures) lensonsFigures.again()</script>"
             f"<details><summary>Its licence</summary><pre>{escape(notices)}</pre></details>"
         )
 

@@ -65,6 +65,15 @@ def pattern_figure(
         title, caption: instead of the usual ones.
         causal: False draws the upper triangle too, for models that read both ways.
         looks, looked_at: what the rows and columns are called.
+
+    Raises:
+        InputError: the pattern is not shaped so, or not as many names were given.
+
+    Example:
+        >>> import lensons
+        >>> trace = lensons.trace("toy", "The animal was too tired.")
+        >>> pattern_figure(trace.tokens, trace.pattern[0, 0], heads=["L0H0"]).title
+        'What L0H0 looks at'
     """
     labels = list(tokens.labels) if isinstance(tokens, Tokens) else [str(label) for label in tokens]
     if pattern is None or (isinstance(pattern, tuple) and (not pattern or pattern[0] is None)):
@@ -196,6 +205,13 @@ def row_figure(
         query: which position looks.
         title, caption: what to see, and how to read it.
         columns: further numbers for each key, shown beside the weights.
+
+    Example:
+        >>> import lensons
+        >>> trace = lensons.trace("toy", "The animal was tired.")
+        >>> row = trace.head("0.0").pattern[4]
+        >>> row_figure(trace.tokens, row, query=4, title="One row", caption="It adds up to 1.").table.columns
+        ('token looked at', 'weight')
     """
     shares = _array(weights)[: query + 1]
     extra = {name: _array(values)[: query + 1] for name, values in (columns or {}).items()}
@@ -223,7 +239,19 @@ def table_figure(
     columns: Mapping[str, Sequence[Any]],
     bars: Sequence[str] = (),
 ) -> Figure:
-    """Numbers that are best read as a table; the columns named in ``bars`` show as bars as well."""
+    """Numbers that are best read as a table.
+
+    Args:
+        kind: what sort of figure it is, in one word.
+        title, caption, alt: what to see, how to read it, and the same in one sentence for who cannot see it.
+        columns: each column's numbers or texts, by its heading; all equally long.
+        bars: headings of columns whose numbers, from 0 to 1, also show as bars.
+
+    Example:
+        >>> table_figure("shares", "Two shares", "They add up to 1.", "One is larger.",
+        ...              {"token": ["a", "b"], "share": [0.25, 0.75]}, ["share"]).table.rows
+        (('a', 0.25), ('b', 0.75))
+    """
     return Figure(
         kind,
         title,
@@ -237,7 +265,20 @@ def table_figure(
 def difference_figure(
     tokens_a: Tokens, tokens_b: Tokens, difference: Any, *, title: str, caption: str, alt: str
 ) -> Figure:
-    """Two texts side by side, and for each row how far the two patterns are apart, at most, over all heads."""
+    """Two texts side by side, and for each row how far the two patterns are apart, at most, over all heads.
+
+    Args:
+        tokens_a, tokens_b: what the model read, both times.
+        difference: the largest difference of each row, [row], for as many rows as both texts have.
+        title, caption, alt: what to see, how to read it, and the same in one sentence for who cannot see it.
+
+    Example:
+        >>> import lensons
+        >>> a, b = (lensons.trace("toy", text) for text in ("It was tired.", "It was wide."))
+        >>> gaps = (a.pattern - b.pattern).abs().amax((0, 1, 3))
+        >>> difference_figure(a.tokens, b.tokens, gaps, title="t", caption="c", alt="a").table.rows[0][3]
+        'same'
+    """
     gaps = _array(difference)
     labels_a, labels_b = tokens_a.labels[: len(gaps)], tokens_b.labels[: len(gaps)]
     same = ["same" if a == b else "changed" for a, b in zip(tokens_a.ids, tokens_b.ids, strict=False)][: len(gaps)]
@@ -260,7 +301,21 @@ def difference_figure(
 def all_heads_figure(
     values: Any, *, kind: str, chance: float, low: Any = None, high: Any = None, caption: str | None = None
 ) -> Figure:
-    """All heads on one grid, coloured by one score; the best five are ringed."""
+    """All heads on one grid, coloured by one score; the best five are ringed.
+
+    Args:
+        values: the scores, [layer, head]; NaN where a score is not defined.
+        kind: which score it is, such as ``"induction"``.
+        chance: what a head scores that looks everywhere alike.
+        low, high: the ends of each score's interval, [layer, head], or None.
+        caption: instead of the usual one.
+
+    Example:
+        >>> import torch
+        >>> figure = all_heads_figure(torch.tensor([[0.1, 0.9]]), kind="induction", chance=0.02)
+        >>> figure.alt
+        '2 heads coloured by induction score. Highest: L0H1 with .900. Chance is .020.'
+    """
     score = _array(values)
     down = np.full_like(score, np.nan) if low is None else _array(low)
     up = np.full_like(score, np.nan) if high is None else _array(high)
@@ -289,7 +344,17 @@ def all_heads_figure(
 
 
 def head_scores_figure(table: Any, kind: str) -> Figure:
-    """One kind of score of a :class:`lensons.HeadScores`."""
+    """One kind of score of a :class:`lensons.HeadScores`; its method ``figure`` is the short way.
+
+    Args:
+        table: the scores.
+        kind: which of them.
+
+    Example:
+        >>> import lensons
+        >>> head_scores_figure(lensons.score_heads("toy", n_prompts=2), "induction").kind
+        'all-heads'
+    """
     return all_heads_figure(
         table.values[kind], kind=kind, chance=table.chance[kind], low=table.low[kind], high=table.high[kind]
     )
@@ -315,6 +380,10 @@ def line_figure(
         y: the name of the y-axis.
         log_x: equal steps to the right are equal factors.
         mark: a place on the x-axis where a thin line stands, and what is written there.
+
+    Example:
+        >>> line_figure("Loss", "In nats.", "It falls.", ("step", [0, 1]), {"loss": [2.0, 1.0]}, "nats").table.rows
+        ((0.0, 2.0), (1.0, 1.0))
     """
     name, places = x
     columns: dict[str, Any] = {name: [float(place) for place in places]}

@@ -21,6 +21,12 @@ def document(
         live: whether a figure on it is drawn by CircuitsVis; see :attr:`Figure.wants_circuitsvis`.
         footer: a line at the end, such as where the numbers come from.
         scripts: the page's own, which run after the figures'.
+
+    Example:
+        >>> from lensons.figures import line_figure
+        >>> figure = line_figure("Loss", "c", "It falls.", ("step", [0, 1]), {"loss": [2.0, 1.0]}, "nats")
+        >>> document("Two pictures", [figure.html()], live=figure.wants_circuitsvis).count("<figure")
+        1
     """
     page = render(
         "page.html.j2",

@@ -40,6 +40,6 @@ def _photograph(page: str) -> bytes:
             )
             shown = context.new_page()
             shown.set_content(page)
-            shown.evaluate("lensons.ready")
+            shown.evaluate("lensonsFigures.ready")
             shown.wait_for_timeout(200)  # CircuitsVis paints a moment later
             return shown.locator("figure").first.screenshot()

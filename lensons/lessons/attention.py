@@ -411,7 +411,7 @@ def _scale(scale: float) -> str:
 
 def _formula(words: Words) -> Markup:
     # Our own MathML, from the text file; nothing of the reader's is in it.
-    return Markup('<div class="formula">{}</div>').format(Markup(words.raw("formula")))
+    return Markup('<div class="formula" tabindex="0">{}</div>').format(Markup(words.raw("formula")))
 
 
 __all__ = ["REFERENTS", "AttentionLesson"]

@@ -324,6 +324,12 @@ def figure_of(
         picture: an SVG above the table.
         kind: what sort of figure it is, for the page's script; its name if not given.
         filled: what the texts ask for.
+
+    Example:
+        >>> from lensons.lessons import Words
+        >>> words = Words("attention", "mixing-values")
+        >>> figure_of(words, "vocabulary", {"token": ["a"], "score": [0.5]}, best="a", head="L0H0", query="it").alt
+        'Most: a.'
     """
     path = f"figures.{name}"
 

@@ -177,7 +177,7 @@ class InductionLesson(Lesson):
             *words.paragraphs(
                 "after", lower=e.lower, rank=e.lower_rank, n_below=len(below), chance=chance, spread=spread
             ),
-            Markup('<div class="formula">{}</div>').format(Markup(words.raw("formula"))),
+            Markup('<div class="formula" tabindex="0">{}</div>').format(Markup(words.raw("formula"))),
         ]
         choices = sorted(dict.fromkeys([ranked[0], ranked[len(ranked) // 2], ranked[-1], e.lower]))
         if len(choices) > 1:

@@ -20,6 +20,10 @@ def notebook_files() -> dict[str, Path]:
 
     Raises:
         FileError: this copy of lensons came without them.
+
+    Example:
+        >>> sorted(notebook_files())
+        ['attention', 'induction']
     """
     # In a wheel they travel inside the package; in a checkout they live beside it.
     inside = Path(str(files("lensons"))) / "_lessons"
@@ -43,6 +47,12 @@ def copy_notebooks(folder: str | Path, names: Sequence[str] | None = None) -> li
     Raises:
         InputError: there is no lesson of that name.
         FileError: a file cannot be written.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     [path.name for path in copy_notebooks(folder, ["attention"])]
+        ['attention.ipynb']
     """
     known = notebook_files()
     chosen = list(known) if names is None else list(names)

@@ -167,4 +167,4 @@ def _two_texts(pair: Comparison) -> Markup:
             chip = Markup('<span class="token">{}</span>').format(label) if label else Markup()
             cells += Markup("<td>{}</td>").format(Markup("<mark>{}</mark>").format(chip) if differs and label else chip)
         lines += Markup("<tr>{}</tr>").format(cells)
-    return Markup('<div class="scroll texts"><table>{}</table></div>').format(lines)
+    return Markup('<div class="scroll texts" tabindex="0"><table>{}</table></div>').format(lines)

@@ -44,12 +44,22 @@ def text_file(name: str) -> dict[str, Any]:
 
 
 def glossary() -> dict[str, str]:
-    """Every term of the lessons, and what it means."""
+    """Every term of the lessons, and what it means.
+
+    Example:
+        >>> "query" in glossary()
+        True
+    """
     return dict(text_file("glossary"))
 
 
 def references_file() -> Path:
-    """The BibTeX file of all works that the lessons cite; the site's bibliography reads the same file."""
+    """The BibTeX file of all works that the lessons cite; the site's bibliography reads the same file.
+
+    Example:
+        >>> references_file().name
+        'references.bib'
+    """
     return Path(str(files("lensons.lessons") / "text" / "references.bib"))
 
 

@@ -52,5 +52,24 @@ def opened(chromium: Any) -> Iterator[Callable[..., Any]]:
     assert trouble == []
 
 
+@pytest.fixture(scope="session")
+def axe() -> Callable[[Any], list[str]]:
+    """What axe-core finds on an open page that is serious or critical, one line each."""
+    package = pytest.importorskip("axe_playwright_python")
+    code = (Path(package.__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+
+    def found(page: Any) -> list[str]:
+        page.evaluate(code)
+        violations = page.evaluate("axe.run({resultTypes: ['violations'], preload: false})")["violations"]
+        return [
+            f"{rule['id']}: {node['html'][:160]} | {node['failureSummary'][:200]}"
+            for rule in violations
+            if rule["impact"] in ("serious", "critical")
+            for node in rule["nodes"]
+        ]
+
+    return found
+
+
 def _leaves(url: str) -> bool:
     return not url.startswith(("file:", "data:", "blob:", "about:"))

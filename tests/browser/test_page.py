@@ -75,6 +75,16 @@ def test_nothing_sticks_out_and_text_can_be_read(opened, saved, width, scheme):
     assert all(ratio >= 4.5 for _, ratio in contrast), contrast
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(opened, axe, saved, toy, tmp_path, scheme):
+    """On the pages of both lessons axe finds nothing serious, in light and dark, and on a phone."""
+    induction = lensons.InductionLesson(toy).save(tmp_path / "induction.html")
+    for path in (saved, induction):
+        page = opened(path, viewport={"width": 360, "height": 800}, color_scheme=scheme)
+        page.wait_for_selector("[data-painted]")
+        assert axe(page) == [], path
+
+
 def test_predict_commit_reveal_by_keyboard(opened, saved, lesson):
     """By keyboard alone: before the reader commits the answer is nowhere in the page; then reason and tally are."""
     question = lesson.questions["it"]

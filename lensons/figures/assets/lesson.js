@@ -1,6 +1,7 @@
 // Answers the reader of a lesson without a kernel. Fetches nothing, keeps nothing. Everything works without it, too.
 (() => {
   "use strict";
+  const lensons = self.lensonsFigures; // the figures' script comes first
   const make = (tag, attributes = {}, ...children) => {
     const element = document.createElement(tag);
     for (const [name, value] of Object.entries(attributes)) {
@@ -11,7 +12,7 @@
     return element;
   };
   const json = (id) => { const e = document.getElementById(id); return e ? JSON.parse(e.textContent) : null; };
-  const { fill, three } = lensons, unpack = (packed) => lensons.unpack(packed, "gzip"); // the figures' script comes first
+  const { fill, three } = lensons, unpack = (packed) => lensons.unpack(packed, "gzip");
 
   function half(bits) { // float16 to number
     const sign = bits & 0x8000 ? -1 : 1, exponent = (bits >> 10) & 31, rest = bits & 1023;
@@ -285,7 +286,7 @@
       mask.addEventListener("change", () => update(true));
       back.addEventListener("click", () => { now.splice(0, n, ...own); sliders.forEach((s, i) => { s.value = String(own[i]); }); factor.value = "1"; mask.checked = false; update(false); });
       yard.replaceChildren(make("h3", {}, words.title), make("p", {}, words.caption), state_,
-        make("div", { class: "scroll" }, make("table", {}, make("thead", {}, make("tr", {}, ...["", "", words.score, words.share].map((x) => make("th", { scope: "col" }, x)))), body)),
+        make("div", { class: "scroll", tabindex: "0" }, make("table", {}, make("thead", {}, make("tr", {}, ...["", "", words.score, words.share].map((x) => make("th", { scope: "col" }, x)))), body)),
         make("label", {}, words.scale + " ", factor, factorSaid), make("label", {}, mask, " " + words.mask), back);
       update(false);
     }
@@ -335,7 +336,7 @@
       buttons[from + step].tabIndex = 0;
       buttons[from + step].focus();
     });
-    const figure = make("figure", { class: "lensons-figure" }, make("figcaption"), make("label", {}, w.colour + " ", select), make("div", { class: "scroll" }, grid), card);
+    const figure = make("figure", { class: "lensons-figure" }, make("figcaption"), make("label", {}, w.colour + " ", select), make("div", { class: "scroll", tabindex: "0" }, grid), card);
     fixed[0].before(figure);
     fixed.forEach((f) => { f.hidden = true; });
     function colour() {
@@ -366,7 +367,7 @@
         picture(canvas, n, (a, b) => (pictures[which][start + (a * (a + 1)) / 2 + b] / 255) ** 2, grid);
         return make("figure", {}, canvas, make("figcaption", {}, which === "text" ? w.on_text : w.on_block));
       });
-      card.replaceChildren(make("h3", {}, fill(w.title, { head: `L${l}H${h}` })), make("div", { class: "scroll" }, table), make("p", {}, effect), make("div", { class: "views" }, ...views));
+      card.replaceChildren(make("h3", {}, fill(w.title, { head: `L${l}H${h}` })), make("div", { class: "scroll", tabindex: "0" }, table), make("p", {}, effect), make("div", { class: "views" }, ...views));
     }
     const signed = (x) => (x === null || x === undefined ? w.not_defined : (x > 0 ? "+" : "") + three(x));
     select.addEventListener("change", colour);
