@@ -19,14 +19,14 @@ REFERENCE = Path(__file__).resolve().parents[2] / "shared" / "reference" / "patt
 """Published patterns of GPT-2 small; this part is left out where the folder is missing."""
 BLOCKS = (5, 10, 50)
 PUBLISHED = (
-    ("arena101_L5", 5, 1, "induction", True),
-    ("arena101_L5", 5, 5, "induction", True),
-    ("arena101_L6", 6, 9, "induction", True),
-    ("tl_headdet25_L4", 4, 11, "previous_token", True),
-    ("te_ex0", 4, 11, "previous_token", False),
-    ("bv_fox10", 4, 11, "previous_token", False),
+    ("arena101_L5", "ARENA", 5, 1, "induction", True),
+    ("arena101_L5", "ARENA", 5, 5, "induction", True),
+    ("arena101_L6", "ARENA", 6, 9, "induction", True),
+    ("tl_headdet25_L4", "TransformerLens", 4, 11, "previous_token", True),
+    ("te_ex0", "Transformer Explainer", 4, 11, "previous_token", False),
+    ("bv_fox10", "BertViz", 4, 11, "previous_token", False),
 )
-"""File, layer, head, what the head is known for, and whether the text begins with BOS."""
+"""File, who published it, layer, head, what the head is known for, and whether the text begins with BOS."""
 
 Score = Callable[[str, torch.Tensor, torch.Tensor, bool], float]
 
@@ -113,11 +113,11 @@ def _uniform(n: int) -> torch.Tensor:
     return torch.ones(n, n).tril() / torch.arange(1, n + 1)[:, None]
 
 
-def _published(name: str, layer: int, head: int, kind: str, bos: bool) -> dict[str, Any]:
+def _published(name: str, source: str, layer: int, head: int, kind: str, bos: bool) -> dict[str, Any]:
     with np.load(REFERENCE / f"{name}.npz", allow_pickle=False) as file:
         whole, ids = torch.from_numpy(file["pattern"]), torch.from_numpy(file["token_ids"])
     pattern = (whole[layer] if whole.ndim == 4 else whole)[head]
-    row = {"head": f"{layer}.{head}", "kind": kind, "file": name, "bos": bos, "tokens": len(ids)}
+    row = {"head": f"{layer}.{head}", "kind": kind, "from": source, "bos": bos, "tokens": len(ids)}
     row |= {tool: _rounded(score(kind, pattern, ids, bos)) for tool, score in SCORES.items()}
     return row | {"chance": _rounded(float(scores.chance(kind, ids, bos=bos)))}
 

@@ -14,11 +14,11 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "latest.json"
 PAGE = ROOT / "docs" / "about" / "neighbours.md"
 OURS = "lensons"
+SCORES = ("lensons", "detect_head mul", "detect_head mul, exclude_bos", "detect_head abs", "usual stripe")
 NAMES = {
     "detect_head mul": '`detect_head`, "mul"',
-    "detect_head mul, exclude_bos": '"mul", `exclude_bos`',
-    "detect_head abs": '`detect_head`, "abs"',
-    "usual stripe": "usual stripe",
+    "detect_head mul, exclude_bos": "`exclude_bos`",
+    "detect_head abs": '"abs"',
 }
 INTRODUCTION = """# Beside the neighbours
 
@@ -73,11 +73,11 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _ratio(value: dict[str, float]) -> str:
-    return f"{_digits(value['ratio'])} ({_digits(value['low'])} to {_digits(value['high'])})"
+    return f"{_digits(value['ratio'])} ({_digits(value['low'])}–{_digits(value['high'])})"
 
 
 def _span(value: dict[str, float]) -> str:
-    return f"{_digits(value['seconds'])} ({_digits(value['low'])} to {_digits(value['high'])})"
+    return f"{_digits(value['seconds'])} ({_digits(value['low'])}–{_digits(value['high'])})"
 
 
 def _digits(value: float | None) -> str:
@@ -191,33 +191,27 @@ def _pages(found: dict[str, Any]) -> str:
 def _browser(found: dict[str, Any]) -> str:
     if "not measured" in found:
         return f"## Time to the picture\n\nNot measured: {found['not measured']}."
-    sizes = {size: tools for size, tools in found.items() if " x " in size}
-    rows = [
-        (
-            size,
-            tool,
-            _span(entry["first"]),
-            _span(entry["full"]),
-            _ratio(entry["lensons / this, first"]),
-            _ratio(entry["lensons / this, full"]),
-        )
-        for size, tools in sizes.items()
-        for tool, entry in tools.items()
+    parts = [
+        "## Time to the picture",
+        f"{found['browser']}, no graphics processor, network blocked; the scripts that BertViz fetches came from this "
+        "machine. First: the first frame in which something of the picture can be seen. Full: nothing moves any more, "
+        "and the window has been painted. attnview shows one row of one head first; the others a whole head or all. "
+        "Sizes are heads x tokens; the ratios are lensons' time / that tool's.",
     ]
+    for size, tools in found.items():
+        if " x " in size:
+            head = (size, "first, s", "ratio", "full, s", "ratio")
+            parts.append(_table(head, [(tool, *_drawn(tool, entry)) for tool, entry in tools.items()]))
     shows = [tool for tool, yes in found["shows with scripts off"].items() if yes]
-    return "\n\n".join(
-        [
-            "## Time to the picture",
-            f"{found['browser']}, no graphics processor, network blocked; the scripts that BertViz fetches came from "
-            "this machine. First: the first frame in which something of the picture can be seen. Full: nothing moves "
-            "any more, and the window has been painted. attnview shows one row of one head first; the others a whole "
-            "head or all.",
-            _table(
-                ("heads x tokens", "tool", "first, s", "full, s", "lensons / it, first", "lensons / it, full"), rows
-            ),
-            f"With scripts off these still show their picture: {', '.join(shows) or 'none'}.",
-        ]
-    )
+    parts.append(f"With scripts off these still show their picture: {_and(shows) if shows else 'none'}.")
+    return "\n\n".join(parts)
+
+
+def _drawn(tool: str, entry: dict[str, Any]) -> list[str]:
+    cells = []
+    for key in ("first", "full"):
+        cells += [_digits(entry[key]["seconds"]), "–" if tool == OURS else _ratio(entry[f"lensons / this, {key}"])]
+    return cells
 
 
 def _startup(found: dict[str, Any]) -> str:
@@ -231,31 +225,52 @@ def _startup(found: dict[str, Any]) -> str:
 
 
 def _correctness(found: dict[str, Any]) -> str:
-    words = {
-        "perfect heads": "A perfect head: all weight on the target where there is one, else on the first token. "
-        "What each score says of it; 1 would be right:",
-        "uniform heads": "A head that looks everywhere alike. lensons prints this number, the chance level, beside "
-        "each score:",
-        "published patterns of GPT-2 small": "Heads of the real GPT-2 small that are known for what they do, in "
-        "patterns that others published:",
-    }
+    blocks = list(dict.fromkeys(row["block"] for row in found["perfect heads"]))
     parts = [
         "## What the scores say",
         "The usual stripe is the mean of one diagonal, as TransformerLens' demos and ARENA's exercises take it. "
         "`detect_head` is computed by TransformerLens' own functions. `exclude_bos` takes the weight on the first "
         "token out of both sums: a head that rests there and seldom acts scores as one that always acts.",
+        "A perfect head puts all weight on the target where there is one, else on the first token. 1 would be right. "
+        f"The prompt is a block of tokens that comes twice; the block has {_and(list(map(str, blocks)))} tokens:",
+        _by_length(found["perfect heads"]),
+        "A head that looks everywhere alike. Its score is the chance level; lensons prints it beside each score:",
+        _by_length(found["uniform heads"]),
     ]
-    for name, rows in found.items():
-        given = [key for key in ("head", "kind", "file", "block", "bos", "tokens") if key in rows[0]]
-        scored = [key for key in rows[0] if key not in given]
-        head = [*given, *(NAMES.get(key, key) for key in scored)]
-        lines = [(*(_plain(row[key]) for key in given), *(_digits(row[key]) for key in scored)) for row in rows]
-        parts += [words[name], _table(head, lines)]
+    rows = found.get("published patterns of GPT-2 small", [])
+    if rows:
+        parts += [
+            "Heads of the real GPT-2 small that are known for what they do, in patterns that others published:",
+            _table(
+                ("head", "tokens", "from", *(NAMES.get(name, name) for name in SCORES), "chance"),
+                [
+                    (
+                        f"{row['head']}, {row['kind'].replace('_', ' ')}",
+                        f"{row['tokens']}{', BOS' if row['bos'] else ''}",
+                        row["from"],
+                        *(_digits(row[name]) for name in SCORES),
+                        _digits(row["chance"]),
+                    )
+                    for row in rows
+                ],
+            ),
+        ]
     return "\n\n".join(parts)
 
 
-def _plain(value: object) -> str:
-    return {True: "with BOS", False: "no BOS"}[value] if isinstance(value, bool) else str(value).replace("_", " ")
+def _by_length(rows: list[dict[str, Any]]) -> str:
+    """One line per kind, with BOS and without; in each cell the score for every length."""
+    kept: dict[tuple[str, bool], list[dict[str, Any]]] = {}
+    for row in rows:
+        kept.setdefault((row["kind"], row["bos"]), []).append(row)
+    lines = [
+        (
+            f"{kind.replace('_', ' ')}{', BOS' if bos else ''}",
+            *(" · ".join(_digits(row[name]) for row in same) for name in SCORES),
+        )
+        for (kind, bos), same in kept.items()
+    ]
+    return _table(("head", *(NAMES.get(name, name) for name in SCORES)), lines)
 
 
 def _where_others_are_better(found: dict[str, Any]) -> list[str]:
