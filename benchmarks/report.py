@@ -126,7 +126,7 @@ def _scoring(found: dict[str, Any]) -> str:
             _table(("prompts x tokens", "added by scoring", "scoring in all", "forward pass"), memory),
             " ".join(detector),
             "How the ratio to the forward pass changes while one thing grows (8 prompts of 101 tokens otherwise):",
-            _table(("", "ratio of time"), grown),
+            _table(("what grows", "ratio of time"), grown),
         ]
     )
 
@@ -220,7 +220,7 @@ def _startup(found: dict[str, Any]) -> str:
         for name, entry in found.items()
     ]
     return "## Start-up\n\nEach in a process of its own.\n\n" + _table(
-        ("", "seconds", "beyond bare Python", "against `import transformer_lens`"), rows
+        ("command", "seconds", "beyond bare Python", "against `import transformer_lens`"), rows
     )
 
 
