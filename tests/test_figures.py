@@ -330,3 +330,10 @@ def test_a_png_needs_a_browser(figure, tmp_path, monkeypatch):
     with pytest.raises(MissingPackageError, match=r"A PNG needs Playwright.*pip install playwright.*or save as .svg"):
         figure.save(tmp_path / "x.png")
     assert not list(tmp_path.iterdir())
+
+
+def test_the_title_agrees_with_the_number_of_heads():
+    """One head looks, several look."""
+    pattern = np.stack([np.eye(2)] * 2)
+    assert pattern_figure(["a", "b"], pattern[:1], heads=["L0H0"]).title == "What L0H0 looks at"
+    assert pattern_figure(["a", "b"], pattern, heads=["L0H0", "L0H1"]).title == "What L0H0, L0H1 look at"

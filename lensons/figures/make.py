@@ -103,7 +103,7 @@ def pattern_figure(
     alt = f"Pattern of head {names[0]} on {n} tokens, “{prompt[:80]}”. " + _strongest(labels, first)
     return Figure(
         kind="pattern",
-        title=title or f"What {named} looks at",
+        title=title or f"What {named} {'looks' if len(names) == 1 else 'look'} at",
         caption=(caption or "Each row is a token that looks. It shares out exactly 1 over the columns.") + thinned,
         alt=alt,
         data={"labels": labels, "pattern": weights, "heads": names, "row": row},

@@ -118,6 +118,25 @@ def test_the_host_pages_switch_turns_the_colours(opened, tmp_path, figure):
     assert (light > 380) != (sum(colours(page)[4][4][:3]) > 380)
 
 
+@pytest.mark.parametrize(
+    ("classes", "dark"),
+    [
+        ("vscode-dark", True),
+        ("vscode-high-contrast", True),
+        ("vscode-light", False),
+        ("vscode-high-contrast vscode-high-contrast-light", False),
+    ],
+)
+def test_vs_codes_themes_are_followed(opened, tmp_path, figure, classes, dark):
+    """Each of VS Code's four kinds of theme decides, against the system's own preference."""
+    page = opened(written(tmp_path, figure.html()), color_scheme="light" if dark else "dark")
+    page.wait_for_selector("[data-painted] canvas")
+    page.evaluate("(classes) => { document.body.className = classes; }", classes)
+    page.wait_for_timeout(200)
+    strongest = float(np.mean(colours(page)[0][0][:3]))
+    assert (strongest > 128) == dark  # the first token has only itself to look at
+
+
 def test_an_output_in_a_frame_of_its_own(opened, tmp_path, figure):
     """As Colab shows it, in a sandboxed frame with nothing but its own HTML, a figure can be walked over."""
     inner = str(figure.notebook_html()).replace("&", "&amp;").replace('"', "&quot;")
@@ -180,6 +199,9 @@ def test_all_heads_at_a_glance(opened, tmp_path):
     page.get_by_role("application", name="All heads").focus()
     page.keyboard.press("ArrowRight")
     assert page.get_by_role("combobox").input_value() == str(5 * 12 + 2)
+    box = page.locator(".index").bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 3.5 / 12, box["y"] + box["height"] * 7.5 / 12)
+    assert page.locator(".index").get_attribute("title") == "L7H3"
     assert "about" in said.inner_text()
     shown = float("0" + said.inner_text().split("about ")[1].split(" of")[0])
     largest = pattern[5, 2, 99, 1:].max()

@@ -167,10 +167,12 @@ lensons.AllHeads = class {
     place.replaceChildren(this.index, lensons.element("p", { class: "note" }, data.words.note_all), below);
     this.view = new lensons.PatternView(figure, data, numbers, below);
     this.view.chooser.hidden = false;
-    this.index.addEventListener("click", (event) => {
+    const under = (event) => {
       const box = this.index.getBoundingClientRect(), at = (x, count) => Math.max(0, Math.min(count - 1, Math.floor(x * count)));
-      this.go(at((event.clientY - box.top) / box.height, layers) * columns + at((event.clientX - box.left) / box.width, columns));
-    });
+      return at((event.clientY - box.top) / box.height, layers) * columns + at((event.clientX - box.left) / box.width, columns);
+    };
+    this.index.addEventListener("click", (event) => this.go(under(event)));
+    this.index.addEventListener("pointermove", (event) => { this.index.title = data.heads[under(event)]; });
     this.index.addEventListener("keydown", (event) => {
       const step = STEPS[event.key];
       if (!step) return;
