@@ -57,6 +57,10 @@ def pattern_figure(
 ) -> Figure:
     """One head's pattern as a grid, or several heads to choose from.
 
+    Numbers are exact up to 40,000 cells in all. Of more, the first head's are exact and the others off by 3 % at most,
+    said with "about"; of a text over 446 tokens all are, and shares under 1e-4 are said as "under 0.0001". 12 heads x
+    1,024 tokens take 3 to 7 MB of a page, the less the sharper the heads look: choose the heads that you need.
+
     Args:
         tokens: what the model read, or labels.
         pattern: [head, query, key], or [query, key] for one head.
