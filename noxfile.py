@@ -14,11 +14,11 @@ import nox
 nox.options.default_venv_backend = "venv"
 nox.options.error_on_missing_interpreters = True
 nox.options.reuse_existing_virtualenvs = False
-nox.options.sessions = ["lint", "tests", "browser", "docs", "package", "smollm2", "gpt2"]
+nox.options.sessions = ["lint", "tests", "browser", "jupyter", "docs", "package", "smollm2", "gpt2"]
 
 # The two TransformerLens majors, each at the version the project is developed against.
 MAJORS = ["3.9.0", "4.3.0"]
-ELSEWHERE = "not browser and not package and not smollm2 and not gpt2 and not site"
+ELSEWHERE = "not browser and not package and not smollm2 and not gpt2 and not site and not jupyter"
 
 
 def quiet(session: nox.Session) -> dict[str, str]:
@@ -55,6 +55,13 @@ def browser(session: nox.Session) -> None:
 
 
 @nox.session
+def jupyter(session: nox.Session) -> None:
+    """The notebooks in JupyterLab, in Notebook 7 and through nbconvert, each in the real program."""
+    session.install("-e", ".[test,browser,jupyter]")
+    session.run("pytest", "-m", "jupyter", *session.posargs, env=quiet(session))
+
+
+@nox.session
 def docs(session: nox.Session) -> None:
     """The site, made without a network, and then read in a browser that has none."""
     session.install("-e", ".[test,browser,docs]")
@@ -62,7 +69,9 @@ def docs(session: nox.Session) -> None:
     build = ("sphinx-build", "-n", "-W", "--keep-going", "-b", "html", "docs", "docs/_build/html")
     session.run(*build, env=quiet(session))
     session.run("pytest", "-m", "site", *session.posargs, env=quiet(session))
-    session.run("pytest", "-k", "docstring_examples_run and sphinxext", env=quiet(session))
+    session.run(
+        "pytest", "-k", "(docstring_examples_run and sphinxext) or (code_blocks_run and sphinx.md)", env=quiet(session)
+    )
 
 
 @nox.session

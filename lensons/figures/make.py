@@ -368,12 +368,12 @@ def line_figure(
     title: str,
     caption: str,
     alt: str,
-    x: tuple[str, Sequence[float]],
-    lines: Mapping[str, Sequence[float]],
+    x: tuple[str, Sequence[int | float]],
+    lines: Mapping[str, Sequence[int | float]],
     y: str,
     *,
     log_x: bool = False,
-    mark: tuple[float, str] | None = None,
+    mark: tuple[int | float, str] | None = None,
 ) -> Figure:
     """One or more lines over a common axis.
 

@@ -11,13 +11,13 @@ _WIDTH, _HEIGHT = 620.0, 240.0
 
 
 def lines(
-    series: Sequence[tuple[str, Sequence[float], Sequence[float]]],
+    series: Sequence[tuple[str, Sequence[int | float], Sequence[int | float]]],
     *,
     alt: str,
     x: str,
     y: str,
     log_x: bool = False,
-    mark: tuple[float, str] | None = None,
+    mark: tuple[int | float, str] | None = None,
 ) -> Markup:
     """Lines over a common axis; each ``(name, xs, ys)``, told apart by dash as well as colour.
 
@@ -33,12 +33,12 @@ def lines(
     ticks_y = round_numbers(0.0, max([*ys, 1e-9]))
     top = max(ticks_y[-1], *ys) if ys else ticks_y[-1]
 
-    def along(value: float) -> float:
-        return math.log10(value + 1) if log_x else value
+    def along(value: int | float) -> float:
+        return math.log10(value + 1) if log_x else float(value)
 
     left, right = along(min(xs)), along(max(xs))
 
-    def place(value: float) -> float:
+    def place(value: int | float) -> float:
         return (along(value) - left) * _WIDTH / ((right - left) or 1)
 
     drawn, key = [], 0.0
@@ -66,7 +66,7 @@ def lines(
     )
 
 
-def round_numbers(low: float, high: float) -> list[float]:
+def round_numbers(low: int | float, high: int | float) -> list[float]:
     """A handful of round numbers within a range, evenly apart.
 
     Example:
