@@ -14,6 +14,9 @@ lensons.drawn = (name, attributes = {}, ...children) => {
   return made;
 };
 
+// Arrow keys are ours in these elements; JupyterLab would go to another cell, and leaves those alone that say so.
+lensons.ownKeys = { "data-lm-suppress-shortcuts": "true" };
+
 // 256 colours from paper to ink, as the page has them now.
 lensons.colours = (styled) => {
   const style = getComputedStyle(styled), [l0, l1, c1] = ["--l0", "--l1", "--c1"].map((name) => Number(style.getPropertyValue(name)));

@@ -16,7 +16,7 @@ lensons.PatternView = class {
     this.select.addEventListener("change", () => this.choose({ head: Number(this.select.value) }));
     this.chooser = lensons.element("label", { class: "choose-head" }, this.words.head + " ", this.select);
     this.chooser.hidden = this.names.length < 2;
-    this.grid = lensons.element("div", { class: "grid", tabindex: "0", role: "application", "aria-roledescription": this.words.role });
+    this.grid = lensons.element("div", { class: "grid", tabindex: "0", ...lensons.ownKeys, role: "application", "aria-roledescription": this.words.role });
     for (const name of ["tabindex", "role", "aria-label"]) place.removeAttribute(name); // the grid has its own
     place.replaceChildren(this.chooser, ...(this.long ? [this.makeOverview()] : []), this.grid, this.said);
     this.board = new lensons.Board(this.grid, { causal: this.causal, onCell: (query, key, chosen) => (chosen ? this.choose({ query, key }) : this.say(query, key)) });
@@ -60,6 +60,7 @@ lensons.PatternView = class {
     const step = STEPS[event.key];
     if (!step) return;
     event.preventDefault();
+    event.stopPropagation(); // a notebook would go to another cell of its own
     const { query, key } = this.state, last = this.n - 1, far = event.shiftKey ? 10 : 1;
     this.choose({ query: Math.max(0, Math.min(last, query + step[0] * far)), key: Math.max(0, Math.min(last, key + step[1] * far)) });
   }
@@ -160,7 +161,7 @@ lensons.AllHeads = class {
     this.canvas = lensons.element("canvas");
     this.ring = lensons.drawn("rect", { class: "chosen", width: this.step - 1, height: this.step - 1, "vector-effect": "non-scaling-stroke" });
     this.svg = lensons.drawn("svg", { class: "lensons-picture", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" }, this.ring);
-    this.index = lensons.element("div", { class: "overview index", tabindex: "0", role: "application", "aria-roledescription": data.words.role_all, "aria-label": data.words.label_all }, this.canvas, this.svg);
+    this.index = lensons.element("div", { class: "overview index", tabindex: "0", ...lensons.ownKeys, role: "application", "aria-roledescription": data.words.role_all, "aria-label": data.words.label_all }, this.canvas, this.svg);
     this.index.style.maxWidth = `${Math.max(240, Math.min(860, Math.round(width * Math.max(1, 24 / this.side))))}px`;
     const below = lensons.element("div");
     for (const name of ["tabindex", "role", "aria-label"]) place.removeAttribute(name);
@@ -177,6 +178,7 @@ lensons.AllHeads = class {
       const step = STEPS[event.key];
       if (!step) return;
       event.preventDefault();
+      event.stopPropagation();
       const layer = Math.floor(this.chosen / columns) + step[0], head = (this.chosen % columns) + step[1];
       if (layer >= 0 && layer < layers && head >= 0 && head < columns) this.go(layer * columns + head);
     });

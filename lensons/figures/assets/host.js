@@ -70,10 +70,12 @@ lensons.walkable = (figure) => {
   };
   place.after(said);
   place.setAttribute("role", "application");
+  for (const [name, value] of Object.entries(lensons.ownKeys)) place.setAttribute(name, value);
   place.addEventListener("keydown", (event) => {
     const step = { ArrowUp: -columns, ArrowDown: columns, ArrowLeft: -1, ArrowRight: 1 }[event.key];
     if (!step) return;
     event.preventDefault();
+    event.stopPropagation();
     const next = at < 0 ? 0 : at + step;
     if (cells[next]) show(next);
   });
