@@ -16,9 +16,9 @@ def written_whole(path: str | os.PathLike[str], content: bytes | str) -> Path:
         FileError: the file cannot be written.
     """
     target = Path(path)
-    raw = content.encode("utf-8") if isinstance(content, str) else content
     temporary = None
     try:
+        raw = content.encode("utf-8") if isinstance(content, str) else content
         with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name[:50]}.", delete=False) as file:
             temporary = Path(file.name)
             file.write(raw)
@@ -26,9 +26,9 @@ def written_whole(path: str | os.PathLike[str], content: bytes | str) -> Path:
             os.fsync(file.fileno())
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(target)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: NUL in the name, half of a surrogate pair in the text
         raise FileError(
-            f"{str(target)!r} cannot be written ({error.strerror or error}). "
+            f"{str(target)!r} cannot be written ({getattr(error, 'strerror', None) or error}). "
             "Allowed is a file in a folder that exists and may be written to. Choose another place."
         ) from error
     finally:

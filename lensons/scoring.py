@@ -190,22 +190,27 @@ class HeadScores:
                 return {kind: _tensor(entry[name]) for kind, entry in kinds.items()}
 
             def numbers(name: str) -> dict[str, float]:
-                return {k: math.nan if e[name] is None else float(e[name]) for k, e in kinds.items()}
+                return {kind: _number(entry[name]) for kind, entry in kinds.items()}
 
+            def counts(name: str) -> dict[str, int]:
+                return {kind: _count(entry[name]) for kind, entry in kinds.items()}
+
+            if not isinstance(about["protocol"], dict) or not isinstance(about["provenance"], dict):
+                raise ValueError("its protocol or provenance is of another kind")
             table = cls(
                 tensors("values"),
                 tensors("low"),
                 tensors("high"),
                 numbers("chance"),
-                {k: int(e["n_prompts"]) for k, e in kinds.items()},
-                {k: int(e["n_queries"]) for k, e in kinds.items()},
+                counts("n_prompts"),
+                counts("n_queries"),
                 numbers("rank_stability"),
-                dict(about["protocol"]),
-                dict(about["provenance"]),
+                about["protocol"],
+                about["provenance"],
             )
             if len({t.shape for part in (table.values, table.low, table.high) for t in part.values()}) != 1:
                 raise ValueError("its tables differ in size")
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
             raise InputError(
                 f"This is not a table of head scores ({type(error).__name__}: {error}). Allowed is what to_json wrote."
             ) from error
@@ -250,9 +255,24 @@ def _plain(value: Tensor | float) -> Any:
     return None if math.isnan(value) else value
 
 
+def _number(given: float | None) -> float:
+    """A number that to_json can have written; null is an undefined one."""
+    if given is None:
+        return math.nan
+    if type(given) not in (int, float) or not abs(given) <= torch.finfo(torch.float32).max:
+        raise ValueError(f"{given!r:.40} is not a number of a table")
+    return float(given)
+
+
+def _count(given: int) -> int:
+    if type(given) is not int or given < 0:
+        raise ValueError(f"{given!r:.40} is not a count")
+    return given
+
+
 def _tensor(rows: list[list[float | None]]) -> LayerHead:
-    tensor = torch.tensor([[math.nan if x is None else float(x) for x in row] for row in rows], dtype=torch.float32)
-    if tensor.ndim != 2:
+    tensor = torch.tensor([[_number(x) for x in row] for row in rows], dtype=torch.float32)
+    if tensor.ndim != 2 or not tensor.numel():
         raise ValueError("a table is not [layer, head]")
     return tensor
 

@@ -308,6 +308,7 @@ class Trace:
                     raise ValueError(f"its format is {about['format']!r}, not {_FORMAT!r}")
                 tensors = {name: file.get_tensor(name) for name in _TENSORS}
             kept = about["tokens"]
+            _same_kinds(about)
             tokens = Tokens(
                 tuple(kept["ids"]),
                 tuple(bytes.fromhex(raw) for raw in kept["bytes"]),
@@ -315,12 +316,12 @@ class Trace:
                 tuple(kept["labels"]),
                 tuple(None if piece is None else Piece(*piece) for piece in kept["pieces"]),
                 tuple(kept["special"]),
-                bool(kept["has_bos"]),
+                kept["has_bos"],
             )
             loaded = cls(
                 tokens=tokens,
                 scale=tuple(about["scale"]),
-                n_kv_heads=int(about["n_kv_heads"]),
+                n_kv_heads=about["n_kv_heads"],
                 provenance=about["provenance"],
                 unusual=about["unusual"],
                 **tensors,
@@ -328,7 +329,7 @@ class Trace:
             _same_sizes(loaded)
         except FileNotFoundError as error:
             raise FileError(f"There is no file {str(path)!r}. Give a file that Trace.save wrote.") from error
-        except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        except (OSError, SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
             raise FileError(
                 f"{str(path)!r} is not a whole trace ({type(error).__name__}: {error}). "
                 "Allowed are files that Trace.save wrote. Trace the text again and save it."
@@ -339,9 +340,43 @@ class Trace:
 _TENSORS = ("q", "k", "v", "z", "scores", "pattern", "attn_out", "w_o", "b_o")
 
 
+def _same_kinds(about: dict[str, Any]) -> None:
+    """A file may be valid JSON and still not be about a trace: every part has to be of its kind."""
+    kept = about["tokens"]
+    lists = {name: kept[name] for name in _EACH_TOKEN} | {"scale": about["scale"]}
+    for name, entries in lists.items():
+        kind = (int, float) if name == "scale" else _EACH_TOKEN[name]
+        if not isinstance(entries, list) or not all(type(entry) in kind for entry in entries):
+            raise ValueError(f"{name} holds something of another kind")
+        if name != "scale" and len(entries) != len(kept["ids"]):
+            raise ValueError(f"{len(entries)} {name}, but {len(kept['ids'])} ids")
+    for piece in kept["pieces"]:
+        if piece is not None and [type(part) for part in piece] != [int, int, str]:
+            raise ValueError(f"{piece!r:.60} is not a part of a character")
+    provenance, unusual = about["provenance"], about["unusual"]
+    if type(kept["has_bos"]) is not bool or type(about["n_kv_heads"]) is not int:
+        raise ValueError("has_bos or n_kv_heads is of another kind")
+    if not isinstance(provenance, dict) or not isinstance(provenance["model"], str):
+        raise ValueError("its provenance names no model")
+    if unusual is not None and not isinstance(unusual, str):
+        raise ValueError("unusual is not a text")
+
+
+_EACH_TOKEN: dict[str, tuple[type, ...]] = {
+    "ids": (int,),
+    "bytes": (str,),
+    "texts": (str,),
+    "labels": (str,),
+    "pieces": (list, type(None)),
+    "special": (bool,),
+}
+
+
 def _same_sizes(trace: Trace) -> None:
-    """A file may be valid and still not be a trace: every tensor has to fit the tokens."""
+    """Every tensor has to fit the tokens, and hold the numbers that a trace holds."""
     n_layers, n_heads, n, d_head = trace.q.shape
+    if trace.attn_out.ndim != 3 or not trace.q.numel():
+        raise ValueError("its tensors are empty, or have other axes")
     d_model = trace.attn_out.shape[-1]
     vectors: tuple[int, ...] = (n_layers, n_heads, n, d_head)
     cells: tuple[int, ...] = (n_layers, n_heads, n, n)
@@ -356,8 +391,12 @@ def _same_sizes(trace: Trace) -> None:
         found = tuple(getattr(trace, name).shape)
         if found != shape:
             raise ValueError(f"{name} is shaped {found}, not {shape}")
-    if not len(trace.tokens.ids) == len(trace.tokens.labels) == n or len(trace.scale) != n_layers:
-        raise ValueError(f"{len(trace.tokens.ids)} tokens, but {n} positions")
+        if getattr(trace, name).dtype != torch.float32:
+            raise ValueError(f"{name} is {getattr(trace, name).dtype}, not torch.float32")
+    if len(trace.tokens) != n or len(trace.scale) != n_layers:
+        raise ValueError(f"{len(trace.tokens)} tokens and {len(trace.scale)} scales, but {n} positions")
+    if trace.n_kv_heads < 1 or n_heads % trace.n_kv_heads:
+        raise ValueError(f"{n_heads} heads cannot share {trace.n_kv_heads} keys and values")
 
 
 def trace(model: Any, text_or_ids: Any, prepend_bos: bool | None = None) -> Trace:
