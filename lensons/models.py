@@ -40,6 +40,7 @@ _HUB_IDS = {
     "gpt2-xl": "openai-community/gpt2-xl",
     "distilgpt2": "distilbert/distilgpt2",
 }
+_MAJORS = {"3", "4"}
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+", re.ASCII)
 _HUB_FILES = ["*.json", "*.safetensors", "merges.txt", "vocab.txt"]
 _ALLOWED = (
@@ -506,6 +507,7 @@ def _from_hugging_face(
     hf_model: Any, tokenizer: Any, name: str, revision: str | None, processed: bool, device: torch.device
 ) -> LoadedModel:
     """Wrap a Hugging Face model that nobody else holds: it is changed here."""
+    _known_version()
     ids = torch.arange(min(6, hf_model.config.vocab_size)).unsqueeze(0)
     with torch.no_grad():  # before wrapping: a bridge changes the model it wraps
         expected = hf_model(ids).logits.log_softmax(-1)
@@ -541,6 +543,16 @@ def _from_hugging_face(
     loaded = _wrap(raw, name, revision, processed)
     _must_agree(loaded, ids, expected)
     return loaded
+
+
+def _known_version() -> None:
+    """TransformerLens changed its classes with 2.0, 3.0 and 4.0; one that nobody tried must not fail obscurely."""
+    found = importlib.metadata.version("transformer-lens")
+    if found.partition(".")[0] not in _MAJORS:
+        raise ModelError(
+            f"TransformerLens {found} is installed. lensons works with versions 3 and 4. "
+            '`pip install "transformer-lens>=3,<5"`, or score Hugging Face\'s own attentions with lensons.scores.'
+        )
 
 
 def _must_agree(model: LoadedModel, ids: Tensor, expected: Tensor) -> None:

@@ -83,3 +83,20 @@ def test_the_installed_wheel_does_the_main_job(built, tmp_path):
     )
     assert copied.returncode == 0, copied.stderr
     assert json.loads(next(elsewhere.glob("*.ipynb")).read_text(encoding="utf-8"))["nbformat"] == 4
+
+
+def test_scores_alone(built, tmp_path):
+    """In an environment with torch, einops and jaxtyping and nothing else of ours, lensons.scores works."""
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "env"], check=True)
+    python = tmp_path / "env" / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+    install = [python, "-m", "pip", "install", "--quiet"]
+    subprocess.run([*install, "torch", "einops", "jaxtyping"], check=True)
+    subprocess.run([*install, "--no-deps", next(built.glob("*.whl"))], check=True)
+    code = (
+        "import sys, torch; from lensons import scores; "
+        "print(float(scores.previous_token(torch.eye(4)[[0, 0, 1, 2]]))); "
+        "print(sorted({'transformer_lens', 'transformers', 'circuitsvis', 'jinja2'} & set(sys.modules)))"
+    )
+    run = subprocess.run([python, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.split("\n")[:2] == ["1.0", "[]"]

@@ -293,3 +293,16 @@ def test_the_names_that_can_be_listed():
     """The list of names starts with the one that needs no network."""
     assert next(iter(model_names())) == "toy"
     assert "gpt2" in model_names()
+
+
+@pytest.mark.parametrize("version", ["2.18.0", "5.0.0"])
+def test_another_transformer_lens_is_said_in_one_sentence(gpt2_folder, monkeypatch, version):
+    """A version that nobody tried: which one is there, which are known, and how to get one."""
+    real = importlib.metadata.version
+    monkeypatch.setattr(
+        importlib.metadata, "version", lambda name: version if name == "transformer-lens" else real(name)
+    )
+    with pytest.raises(
+        ModelError, match=rf"TransformerLens {version} is installed. lensons works with versions 3 and 4"
+    ):
+        lensons.load_model(gpt2_folder)
