@@ -45,6 +45,8 @@ def tests(session: nox.Session, transformer_lens: str) -> None:
     run = ("pytest", "-n", "2", "--dist", "loadfile", *session.posargs)
     session.run(*run, checked, "-m", f"{ELSEWHERE} and not loose", env=quiet(session))
     session.run(*run, "-m", f"{ELSEWHERE} and loose", env=quiet(session))
+    if not session.posargs:  # all of it passed: one more line of the site's table of compatibility
+        session.run("python", "docs/_ext/compatibility.py")
 
 
 @nox.session
@@ -72,6 +74,13 @@ def docs(session: nox.Session) -> None:
     session.run(
         "pytest", "-k", "(docstring_examples_run and sphinxext) or (code_blocks_run and sphinx.md)", env=quiet(session)
     )
+
+
+@nox.session
+def links(session: nox.Session) -> None:
+    """Every outside link of the site, asked for over the network; so it is not among those that always run."""
+    session.install("-e", ".[docs]")
+    session.run("sphinx-build", "-b", "linkcheck", "docs", "docs/_build/links", env=quiet(session))
 
 
 @nox.session

@@ -53,6 +53,10 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 600
 # Progress and other packages' notes are for the terminal.
 nb_output_stderr = "remove"
+# Lines printed one after the other are one output.
+nb_merge_streams = True
+nb_code_prompt_show = "Show the code"
+nb_code_prompt_hide = "Hide the code"
 # No widgets, so no page asks a CDN for their scripts.
 nb_ipywidgets_js = {}
 
@@ -60,6 +64,7 @@ autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 napoleon_google_docstring = True
 napoleon_use_ivar = True
+napoleon_use_rtype = False  # shape and range stand before what they are the shape of
 # Types of other packages, and jaxtyping's shape strings, have no page here to link to.
 nitpick_ignore_regex = [(r"py:.*", r"(?!lensons).*"), (r"py:class", r"lensons\.(?!errors|lessons).*")]
 

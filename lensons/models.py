@@ -109,7 +109,7 @@ class LoadedModel:
 
     @property
     def special_ids(self) -> frozenset[int]:
-        """Ids that stand for no text: beginning, end, padding and the like."""
+        """Ids that stand for no text, such as beginning, end and padding."""
         return frozenset(getattr(self.tokenizer, "all_special_ids", ()) or ())
 
     @property

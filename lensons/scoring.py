@@ -58,7 +58,7 @@ class HeadScores:
 
     @property
     def lift(self) -> dict[str, LayerHead]:
-        """(score - chance) / (1 - chance): 0 at chance, 1 for a perfect head; NaN where chance is 1."""
+        """The lift, (score - chance) / (1 - chance), is 0 at chance, 1 for a perfect head; NaN where chance is 1."""
         return {
             kind: (value - self.chance[kind]) / (1 - self.chance[kind])
             if self.chance[kind] < 1

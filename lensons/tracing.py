@@ -154,12 +154,12 @@ class Trace:
 
     @cached_property
     def written(self) -> HeadWritten:
-        """z W_O: what each head adds to the residual stream, [layer, head, pos, d_model]. Computed when asked for."""
+        """What each head adds to the residual stream, z W_O, [layer, head, pos, d_model]. Computed when asked for."""
         return einsum(self.z, self.w_o, "layer head pos d_head, layer head d_head d_model -> layer head pos d_model")
 
     @cached_property
     def written_length(self) -> Float[Tensor, "layer head pos"]:
-        """Length of v W_O: how much each token would have to say if it got all of a head's attention."""
+        """How much each token would have to say if it got all of a head's attention, the length of v W_O."""
         # |v W_O| from d_head x d_head products, so that [layer, head, pos, d_model] is never in memory.
         gram = einsum(self.w_o, self.w_o, "layer head a d_model, layer head b d_model -> layer head a b")
         squares = einsum(self.v, gram, self.v, "layer head pos a, layer head a b, layer head pos b -> layer head pos")
@@ -246,7 +246,7 @@ class Trace:
         The error is divided by max(1, largest absolute value in that layer), and must not pass 1e-5 in float32.
 
         Returns:
-            A :class:`Check`: per stage its largest error, relative and absolute.
+            A :class:`Check`, which holds each stage's largest error, relative and absolute.
 
         Raises:
             CheckError: a stage is off by more than the tolerance; the message names stage and layer.

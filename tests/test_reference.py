@@ -48,3 +48,11 @@ def test_every_public_name_explains_itself(path, found):
         for name in [] if elsewhere else inspect.signature(found).parameters:
             assert re.search(rf"(?<!\w){name}(?!\w)", said), f"{path} does not say what {name} is"
         assert doctest.DocTestParser().get_examples(said), f"{path} has no example"
+
+
+@pytest.mark.parametrize(("path", "found"), [case for case in PUBLIC if inspect.isclass(case.values[1])])
+def test_no_propertys_words_are_taken_for_its_type(path, found):
+    """Sphinx reads "words: more words" in a property's docstring as a type and what it is, so none begins like that."""
+    for name, member in inspect.getmembers(found, lambda member: isinstance(member, property)):
+        first = (inspect.getdoc(member) or "").partition("\n")[0]
+        assert ": " not in first, f"{path}.{name}: {first}"

@@ -1,6 +1,7 @@
-"""What the tests passed on, as a table: one line a file in ``docs/compatibility``, written by CI.
+"""What the tests passed on, as a table: one line a file in ``docs/compatibility``.
 
-``python docs/_ext/compatibility.py`` in an environment whose tests have just passed writes that environment's file.
+``python docs/_ext/compatibility.py`` writes the file of the environment it runs in. The session ``tests`` calls it
+after all tests have passed there.
 """
 
 import json

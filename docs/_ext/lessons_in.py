@@ -50,7 +50,10 @@ def take_in(app):
 
 
 def as_page(name, text, intro):
-    """A lesson's notebook as a page: on this site's model, its introduction and the downloads under the title."""
+    """A lesson's notebook as a page: on this site's model, with the lesson's introduction and the downloads.
+
+    What the notebook says before its first cell is for people who run cells; the page is for people who read.
+    """
     text = text.replace('load_model("toy")', f'load_model("{MODEL}")')
     links = [
         f'<a href="../downloads/{name}.html">The lesson as one file</a>',
@@ -60,7 +63,10 @@ def as_page(name, text, intro):
         colab = f"https://colab.research.google.com/github/{REPOSITORY}/blob/gh-pages/downloads/colab/{name}.ipynb"
         links.append(f'<a href="{colab}">Open in Colab</a>')
     top = f"<div class='lensons'>{intro}<p class=\"downloads\">{' · '.join(links)}</p></div>"
-    return re.sub(r"(?m)^(# .*\n)", rf"\1\n```{{raw}} html\n{chr(0)}\n```\n", text, count=1).replace(chr(0), top)
+    before_cells = re.compile(r"^(# [^\n]*\n).*?(?=^```\{code-cell\})", re.DOTALL | re.MULTILINE)
+    if not before_cells.search(text):
+        raise ValueError(f"The notebook of the lesson {name!r} has no title, or no cell after it. It needs both.")
+    return before_cells.sub(lambda found: f"{found[1]}\n```{{raw}} html\n{top}\n```\n\n", text, count=1)
 
 
 def write_for_colab(downloads, name):

@@ -8,12 +8,12 @@ from sphinx.util.docutils import SphinxDirective
 
 from lensons.lessons import glossary
 
-# Words of everyday English, too: these link only where a page writes {term}`...` itself.
-BY_HAND = {"key", "value", "loss"}
+# Everyday English, or names of packages, too: these link only where a page writes {term}`...` itself.
+BY_HAND = {"key", "value", "loss", "transformer"}
 PLURALS = {"query": "queries"}
 NOT_IN = (nodes.title, nodes.literal, nodes.literal_block, nodes.reference, nodes.raw, addnodes.pending_xref,
           addnodes.desc_signature, nodes.term, nodes.math, nodes.math_block, nodes.rubric)  # fmt: skip
-NOT_ON = re.compile(r"glossary|bibliography|changelog|reference/(api|errors)|genindex|search")
+NOT_ON = re.compile(r"glossary|bibliography|changelog|reference/(api|lessons-and-figures|errors)|genindex|search")
 
 
 def pattern(term):

@@ -85,7 +85,7 @@ class Figure:
 
     @property
     def wants_circuitsvis(self) -> bool:
-        """True where a page should carry CircuitsVis: it draws this figure, or a part of it."""
+        """True where a page should carry CircuitsVis, which draws this figure, or a part of it."""
         few = self.board is not None and len(self.board["labels"]) <= circuitsvis.MOST_TOKENS
         return few or self.live is not None
 

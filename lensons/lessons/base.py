@@ -214,7 +214,7 @@ class Lesson(ABC):
 
     @property
     def questions(self) -> dict[str, Question]:
-        """The teacher's key: each step's question with its right answer and its reasons."""
+        """The teacher's key, each step's question with its right answer and its reasons."""
         return {step.name: step.question for step in self.steps if step.question is not None}
 
     def save(self, path: str | Path) -> Path:

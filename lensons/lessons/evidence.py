@@ -109,12 +109,12 @@ class Evidence:
 
     @property
     def query(self) -> int:
-        """The token whose row the lesson follows: "it", or else the last one."""
+        """The token whose row the lesson follows, which is "it" or else the last one."""
         return len(self.text) - 1 if self.it is None else self.it
 
     @cached_property
     def head(self) -> HeadName:
-        """The head the lesson follows: the one whose row is easiest to read.
+        """The head the lesson follows, the one whose row is easiest to read.
 
         That is the head whose largest share is nearest to 60 %, and goes neither to the first token nor to the
         looking token itself; where no head looks so, the one that gives most to other tokens than the first.

@@ -25,7 +25,7 @@ def copying(
         w_o: output weights, [..., d_head, d_model].
 
     Returns:
-        Between -1 and 1. 1: every direction is passed on as it is (copying). -1: every direction is turned round.
+        A number from -1 to 1. At 1 every direction is passed on as it is (copying), at -1 every one is turned round.
         About 0 for random weights. NaN where the weights are all 0.
 
     Raises:
