@@ -62,6 +62,7 @@ nb_ipywidgets_js = {}
 
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
+toc_object_entries_show_parents = "hide"  # a narrow column: grid(), not AttentionLesson.grid()
 napoleon_google_docstring = True
 napoleon_use_ivar = True
 napoleon_use_rtype = False  # shape and range stand before what they are the shape of
