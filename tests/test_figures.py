@@ -337,3 +337,21 @@ def test_the_title_agrees_with_the_number_of_heads():
     pattern = np.stack([np.eye(2)] * 2)
     assert pattern_figure(["a", "b"], pattern[:1], heads=["L0H0"]).title == "What L0H0 looks at"
     assert pattern_figure(["a", "b"], pattern, heads=["L0H0", "L0H1"]).title == "What L0H0, L0H1 look at"
+
+
+@pytest.mark.parametrize(
+    ("label", "shown"),
+    [
+        ("\u200b", "⟨U+200B⟩"),
+        ("\x00", "⟨U+0000⟩"),
+        ("\u202eabc", "⟨U+202E⟩abc"),
+        ("a\nb", "a\\nb"),
+        ("␣it", "␣it"),
+        ("é", "é"),
+    ],
+)
+def test_labels_of_the_callers_own_can_be_seen(label, shown):
+    """HO-07: of labels that are given as text, what is invisible is shown by its code; the rest stays as it is."""
+    figure = pattern_figure([label, "b"], np.array([[1.0, 0], [0.5, 0.5]]), heads=["L0H0"])
+    assert figure.data["labels"] == [shown, "b"]
+    assert figure.board["labels"] == [shown, "b"]

@@ -11,7 +11,7 @@ from lensons.figures.figure import Figure, Table, rows_of
 from lensons.figures.markup import three_digits
 from lensons.heads import HeadName, parse_head
 from lensons.scores.patterns import read_pattern
-from lensons.tokens import Tokens
+from lensons.tokens import Tokens, visible
 
 # What the pages' script says; numbers and labels are filled in there.
 _WORDS = {
@@ -34,6 +34,13 @@ _WORDS = {
         "Numbers with “about” are off by 3 % at most.",
     },
 }
+
+
+def _labels(tokens: Tokens | Sequence[str]) -> list[str]:
+    """What stands beside rows and columns; of a caller's own labels, what cannot be seen is made visible."""
+    if isinstance(tokens, Tokens):
+        return list(tokens.labels)
+    return ["".join(c if c.isprintable() else visible(c) for c in str(label)) or visible("") for label in tokens]
 
 
 def _array(numbers: Any) -> np.ndarray:
@@ -79,7 +86,7 @@ def pattern_figure(
         >>> pattern_figure(trace.tokens, trace.pattern[0, 0], heads=["L0H0"]).title
         'What L0H0 looks at'
     """
-    labels = list(tokens.labels) if isinstance(tokens, Tokens) else [str(label) for label in tokens]
+    labels = _labels(tokens)
     if pattern is None or (isinstance(pattern, tuple) and (not pattern or pattern[0] is None)):
         read_pattern(pattern)  # says that the model handed out no weights, and what to do
     weights = _array(pattern)
@@ -151,7 +158,7 @@ def all_patterns_figure(
         >>> lensons.figures.all_patterns_figure(trace.tokens, trace.pattern).title
         'All 16 heads'
     """
-    labels = list(tokens.labels) if isinstance(tokens, Tokens) else [str(label) for label in tokens]
+    labels = _labels(tokens)
     weights, n = _array(pattern), len(labels)
     if weights.ndim != 4 or weights.shape[2:] != (n, n) or not weights.size:
         raise InputError(

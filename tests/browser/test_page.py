@@ -280,6 +280,18 @@ def test_hostile_text_is_text(opened, tmp_path, text):
     assert page.locator("footer").is_visible()
 
 
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_word_without_end_stays_on_the_page(opened, tmp_path, scripts):
+    """500 characters without a break, as a token, title and caption, with all that is folded away opened: a phone does
+    not scroll sideways, and the footer is smaller than the text."""
+    word = "x" * 500
+    figure = pattern_figure([word, "b"], [[1.0, 0.0], [0.5, 0.5]], heads=["L0H0"], title=word, caption=word)
+    page = opened(figure.save(tmp_path / "long.html"), scripts=scripts, viewport={"width": 360, "height": 800})
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    assert page.evaluate("parseFloat(getComputedStyle(document.querySelector('footer p')).fontSize)") < 17
+
+
 def test_two_views_and_more_on_one_page(opened, tmp_path, toy):
     """HO-10: twelve views, and one of them twice, on a page: all are drawn, and the library is there once."""
     from lensons.figures import document
