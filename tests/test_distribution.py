@@ -97,6 +97,6 @@ def test_scores_alone(built, tmp_path):
         "print(float(scores.previous_token(torch.eye(4)[[0, 0, 1, 2]]))); "
         "print(sorted({'transformer_lens', 'transformers', 'circuitsvis', 'jinja2'} & set(sys.modules)))"
     )
-    run = subprocess.run([python, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    run = subprocess.run([python, "-c", code], cwd=tmp_path, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert run.stdout.split("\n")[:2] == ["1.0", "[]"]
