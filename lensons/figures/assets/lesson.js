@@ -294,18 +294,6 @@
     playground();
   }
 
-  // A pattern as a small picture; the colours are those of the page's pictures.
-  function picture(canvas, n, weight, styled) {
-    const style = getComputedStyle(styled), number = (x) => Number(style.getPropertyValue(x)), context = canvas.getContext("2d");
-    const size = canvas.width / n, [l0, l1, c1] = [number("--l0"), number("--l1"), number("--c1")];
-    context.clearRect(0, 0, canvas.width, canvas.height);
-    for (let a = 0; a < n; a++) for (let b = 0; b <= a; b++) {
-      const x = weight(a, b);
-      context.fillStyle = `oklch(${l0 + l1 * x} ${0.008 + c1 * x} 265)`;
-      context.fillRect(b * size, a * size, size, size);
-    }
-  }
-
   // --- all heads: a grid to choose from, and the card of the chosen one --------------------------------------------
   async function heads() {
     const d = json("lensons-heads"), section = document.querySelector("section.step[data-step=many-heads]");
@@ -363,8 +351,9 @@
       const views = ["text", "block"].filter((which) => pictures[which]).map((which) => {
         const n = d[which].labels.length, cells = (n * (n + 1)) / 2, start = (l * columns + h) * cells;
         const canvas = make("canvas", { role: "img", "aria-label": `${which === "text" ? w.on_text : w.on_block}: L${l}H${h}` });
-        canvas.width = canvas.height = n * Math.max(4, Math.floor(220 / n));
-        picture(canvas, n, (a, b) => (pictures[which][start + (a * (a + 1)) / 2 + b] / 255) ** 2, grid);
+        canvas.style.cssText = `width:${n * Math.max(4, Math.floor(220 / n))}px;max-width:100%;image-rendering:pixelated`;
+        const share = (a, b) => (b > a ? -1 : (pictures[which][start + (a * (a + 1)) / 2 + b] / 255) ** 2);
+        lensons.paint(canvas, n, n, share, lensons.colours(grid));
         return make("figure", {}, canvas, make("figcaption", {}, which === "text" ? w.on_text : w.on_block));
       });
       card.replaceChildren(make("h3", {}, fill(w.title, { head: `L${l}H${h}` })), make("div", { class: "scroll", tabindex: "0" }, table), make("p", {}, effect), make("div", { class: "views" }, ...views));
