@@ -4,6 +4,7 @@ torch comes as whatever the index gives. On a machine that should take one parti
 point PIP_CONSTRAINT at that file; users' installs are never pinned.
 """
 
+import runpy
 import shutil
 import tempfile
 import zipfile
@@ -131,9 +132,8 @@ def oldest(session: nox.Session, transformer_lens: str) -> None:
 @nox.session
 def bench(session: nox.Session) -> None:
     """lensons beside its neighbours, ten minutes; ``-- --small`` only shows that it runs, and needs no neighbour."""
-    from benchmarks.peers import PEERS, TRANSFORMER_LENS
-
-    peers = [] if "--small" in session.posargs else [f"{name}=={version}" for name, version in PEERS.items()]
-    session.install("-e", ".[browser]", f"transformer-lens=={TRANSFORMER_LENS}", *peers)
+    chosen = runpy.run_path("benchmarks/peers.py")  # nox does not import from the project's folder
+    peers = [] if "--small" in session.posargs else [f"{name}=={version}" for name, version in chosen["PEERS"].items()]
+    session.install("-e", ".[browser]", f"transformer-lens=={chosen['TRANSFORMER_LENS']}", *peers)
     env = quiet(session) | {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "PASSIVE"}
     session.run("python", "-m", "benchmarks.run", *session.posargs, env=env)
