@@ -31,7 +31,7 @@ class Setting:
     @property
     def seconds(self) -> float:
         """How long one comparison goes on, at two turns or more."""
-        return 0.2 if self.small else 25.0
+        return 0.2 if self.small else 15.0
 
 
 def compare(ours: str, works: Mapping[str, Work], seconds: float, most: int = 7, warm: bool = True) -> dict[str, Any]:
