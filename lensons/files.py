@@ -1,6 +1,7 @@
 """Writing a file whole or not at all."""
 
 import os
+import stat
 import tempfile
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from lensons.errors import FileError
 def written_whole(path: str | os.PathLike[str], content: bytes | str) -> Path:
     """Write ``content`` next to ``path`` first, then put it in its place in one step.
 
-    An interrupt, a full disk or a folder that may not be written to leaves what was there before.
+    An interrupt, a full disk or a folder that may not be written to leaves what was there before. A link stays a
+    link: the file it points to is replaced, and keeps its permissions. A device or pipe is written into.
 
     Raises:
         FileError: the file cannot be written.
@@ -19,13 +21,18 @@ def written_whole(path: str | os.PathLike[str], content: bytes | str) -> Path:
     temporary = None
     try:
         raw = content.encode("utf-8") if isinstance(content, str) else content
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name[:50]}.", delete=False) as file:
+        place = Path(os.path.realpath(target))
+        mode = place.stat().st_mode if place.exists() else None
+        if mode is not None and not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            place.write_bytes(raw)  # /dev/stdout, a named pipe: nothing there to be lost, and it must not be replaced
+            return target
+        with tempfile.NamedTemporaryFile(dir=place.parent, prefix=f".{place.name[:50]}.", delete=False) as file:
             temporary = Path(file.name)
             file.write(raw)
             file.flush()
             os.fsync(file.fileno())
-        temporary.chmod(0o666 & ~_umask())
-        temporary.replace(target)
+        temporary.chmod(0o666 & ~_umask() if mode is None else stat.S_IMODE(mode))
+        temporary.replace(place)
     except (OSError, ValueError) as error:  # ValueError: NUL in the name, half of a surrogate pair in the text
         raise FileError(
             f"{str(target)!r} cannot be written ({getattr(error, 'strerror', None) or error}). "

@@ -1,11 +1,14 @@
 """Naming a head: ``(5, 1)``, ``"5.1"`` and ``"L5H1"`` all mean head 1 of layer 5, counted from zero."""
 
+import operator
 import re
 from typing import NamedTuple
 
 from lensons.errors import HeadIndexError, InputError
 
-_WRITTEN = re.compile(r"(?:[lL](?P<layer>\d+)[hH](?P<head>\d+)|(?P<layer2>\d+)\.(?P<head2>\d+))", re.ASCII)
+_WRITTEN = re.compile(
+    r"[lL](?P<layer>\d{1,9})[hH](?P<head>\d{1,9})|(?P<layer2>\d{1,9})\.(?P<head2>\d{1,9})", re.ASCII
+)
 _FORMS = 'Write it as (5, 1), "5.1" or "L5H1"; layers and heads are counted from 0.'
 
 
@@ -73,9 +76,12 @@ def _two_numbers(given: object) -> tuple[int, int]:
 
 def _whole(number: object) -> int | None:
     """An integer of any kind (also numpy's), but not a bool: True is no layer."""
-    if isinstance(number, bool) or not hasattr(number, "__index__"):
+    if isinstance(number, bool) or str(getattr(number, "dtype", "")) in {"bool", "torch.bool"}:
         return None
-    return int(number.__index__())
+    try:
+        return operator.index(number)  # type: ignore[call-overload, no-any-return]
+    except (TypeError, ValueError):  # of tensors and arrays with a fraction, or with more than one number
+        return None
 
 
 def _index(what: str, number: int, count: int, given: object) -> int:

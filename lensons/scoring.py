@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from lensons.axes import LayerHead
@@ -324,9 +324,14 @@ def score_heads(
 
     Source: definitions and their sources are in :mod:`lensons.scores`.
     """
+    if isinstance(kinds, str) or not isinstance(kinds, Sequence):
+        raise InputError(
+            f"kinds={kinds!r} was given. Allowed is a list of {', '.join(KINDS)}. Put one kind in a list as well."
+        )
     for name, value, allowed in (("pool", pool, get_args(Pool)), *(("kinds", kind, KINDS) for kind in kinds)):
         if value not in allowed:
             raise InputError(f"{name}={value!r} was given. Allowed are {', '.join(allowed)}. Choose one of those.")
+    kinds = list(dict.fromkeys(kinds))
     if not kinds:
         raise InputError(f"kinds is empty. Allowed are {', '.join(KINDS)}. Choose at least one.")
     size = whole_number("batch_size", batch_size, 1)
@@ -433,7 +438,7 @@ def _table(
     n = len(sums)
     generator = torch.Generator().manual_seed(seed)
     draws = torch.randint(n, (RESAMPLES, n), generator=generator)
-    weights = torch.nn.functional.one_hot(draws, n).sum(1).double() if n > 1 else None  # [resample, prompt]
+    weights = _times_drawn(draws) if n > 1 else None
 
     values, low, high, chance, stable = {}, {}, {}, {}, {}
     for index, kind in enumerate(kinds):
@@ -487,6 +492,12 @@ def _mean_of_queries(
 ) -> Float[Tensor, "resample layer head"]:
     """All queries of all prompts alike."""
     return (weights @ total.flatten(1)).unflatten(1, total.shape[1:]) / (weights @ count)[:, None, None]
+
+
+def _times_drawn(draws: Int[Tensor, "resample prompt"]) -> Float[Tensor, "resample prompt"]:
+    """How often each prompt was drawn. Counted in place: a one-hot form takes memory with the square of the prompts."""
+    once = torch.ones(1, 1, dtype=torch.float64).expand_as(draws)
+    return torch.zeros(draws.shape, dtype=torch.float64).scatter_add_(1, draws, once)
 
 
 def _same_top(value: LayerHead, resampled: Float[Tensor, "resample layer head"]) -> float:

@@ -195,6 +195,69 @@ def test_ho19_shapes_that_do_not_go_together(pattern, says):
         pattern_figure(["a", "b", "c"], pattern, heads=["L0H0"])
 
 
+@pytest.mark.parametrize(
+    ("pattern", "says"),
+    [
+        ([[1.0, 0.0], [float("nan"), 1.0]], "NaN or infinity"),
+        ([[1.0, -math.inf], [0.5, 0.5]], "scores before the softmax"),
+        ([[0.5, 0.5], [0.5, 0.5]], "looks ahead: up to 0.5"),
+        ("no numbers", "cannot be read as numbers"),
+        ({"attentions": 1}, "cannot be read as numbers"),
+        ([[1.0, 0.0], [0.5]], "cannot be read as numbers"),
+    ],
+)
+def test_what_is_no_pattern_is_not_drawn(pattern, says):
+    """Raw scores, a two-way pattern drawn as a causal one, or no numbers at all: one error that says what it is."""
+    with pytest.raises(InputError, match=says):
+        pattern_figure(["a", "b"], pattern, heads=["L0H0"])
+
+
+@pytest.mark.parametrize("bad", [float("nan"), math.inf])
+def test_what_is_no_pattern_is_not_drawn_among_all_heads(bad):
+    """The grid of all heads takes patterns only, too."""
+    pattern = np.tile(np.eye(3), (2, 2, 1, 1))
+    pattern[1, 1, 2, 0] = bad
+    with pytest.raises(InputError, match="NaN or infinity"):
+        all_patterns_figure(["a", "b", "c"], pattern)
+
+
+def test_more_numbers_than_a_page_holds_are_refused():
+    """40 heads on 1,024 tokens are refused, and the message says how many heads would do."""
+    pattern = np.broadcast_to(np.eye(1024, dtype=np.float32), (40, 1024, 1024))
+    with pytest.raises(InputError, match="40 heads on 1,024 tokens are 20,992,000 numbers.*at most 28 heads"):
+        pattern_figure([str(i) for i in range(1024)], pattern, heads=range(40))
+
+
+def test_a_list_of_tensors_is_read_as_it_is():
+    """What Hugging Face's model returns for one text, a tuple of [head, query, key], one a layer, is drawn whole."""
+    layers = tuple(torch.softmax(torch.randn(2, 3, 3).masked_fill(torch.ones(3, 3).triu(1) > 0, -9e9), -1) for _ in "ab")
+    figure = all_patterns_figure(["a", "b", "c"], layers)
+    assert np.allclose(figure.data["pattern"], torch.stack(layers).double().numpy())
+
+
+@pytest.mark.parametrize(("factor", "says"), [(1.0, "exactly 1"), (0.25, "sum to .250 to .250")])
+def test_the_caption_tells_what_the_rows_sum_to(factor, says):
+    """A pattern that was edited is drawn as it is, and the caption does not claim that its rows share out 1."""
+    pattern = np.tril(np.ones((4, 4))) / np.arange(1, 5)[:, None] * factor
+    assert says in pattern_figure(list("abcd"), pattern, heads=["L0H0"]).caption
+
+
+@pytest.mark.parametrize("name", [5.1, True])
+def test_a_number_names_no_head_on_a_figure_either(name):
+    """5.1 and 5.10 are one number and two heads."""
+    with pytest.raises(InputError, match="does not name a head"):
+        pattern_figure(["a", "b"], np.eye(2), heads=[name])
+
+
+def test_a_long_two_way_text_lists_later_tokens_too():
+    """The table of a long text keeps the largest weights of each row, also those on later tokens where they are seen."""
+    n = circuitsvis.MOST_TOKENS + 6
+    pattern = np.roll(np.eye(n), 1, axis=1)  # every token looks at the next one
+    rows = pattern_figure([str(i) for i in range(n)], pattern, heads=["L0H0"], causal=False).table.rows
+    assert rows[:1] == (("0", "1", 1.0),)
+    assert sum(weight == 1.0 for _, _, weight in rows) == n
+
+
 @pytest.mark.loose
 @pytest.mark.parametrize("missing", [None, (), (None, None)])
 def test_ho14_a_view_without_weights(missing):

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -58,3 +59,27 @@ def test_a_folder_in_the_way_is_one_clear_error(tmp_path):
         written_whole(tmp_path / "x.html", "x")
     assert (tmp_path / "x.html").is_dir()
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_link_stays_a_link_and_a_file_keeps_its_permissions(tmp_path):
+    """Through a symbolic link the file behind it is replaced; who may read it stays as it was."""
+    behind, link = tmp_path / "behind", tmp_path / "link"
+    behind.write_text("old")
+    behind.chmod(0o640)
+    link.symlink_to(behind)
+    written_whole(link, "new")
+    assert link.is_symlink()
+    assert behind.read_text() == "new"
+    assert behind.stat().st_mode & 0o777 == 0o640
+    assert sorted(tmp_path.iterdir()) == [behind, link]
+
+
+def test_a_pipe_is_written_into(tmp_path):
+    """A named pipe, as a device, takes the content and is not replaced by a file."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as others:
+        read = others.submit(pipe.read_bytes)
+        written_whole(pipe, "through")
+        assert read.result(timeout=10) == b"through"
+    assert pipe.is_fifo()

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +11,18 @@ from lensons.heads import HeadName, parse_head
 
 
 @pytest.mark.parametrize(
-    "name", [(5, 1), [5, 1], "5.1", "L5H1", "l5h1", " 5.1 ", (np.int64(5), np.int32(1)), HeadName(5, 1)]
+    "name",
+    [
+        (5, 1),
+        [5, 1],
+        "5.1",
+        "L5H1",
+        "l5h1",
+        " 5.1 ",
+        (np.int64(5), np.int32(1)),
+        (torch.tensor(5), np.array(1)),
+        HeadName(5, 1),
+    ],
 )
 def test_four_forms_name_the_same_head(name):
     """HO-20: every accepted form gives layer 5, head 1."""
@@ -65,6 +77,12 @@ def test_out_of_range_gives_the_users_own_number(name, number, span):
         "５.1",
         b"5.1",
         {5: 1},
+        (torch.tensor(1.5), 0),
+        (np.array([1, 2]), 0),
+        (torch.tensor([1, 2]), 0),
+        (np.bool_(True), 0),
+        (torch.tensor(True), 0),
+        "5" * 5_000 + ".1",
     ],
 )
 def test_anything_else_is_a_value_error_with_the_forms(name):

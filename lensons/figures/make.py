@@ -13,6 +13,9 @@ from lensons.heads import HeadName, parse_head
 from lensons.scores.patterns import read_pattern
 from lensons.tokens import Tokens, visible
 
+# Of all heads together: 144 heads on 455 tokens, about 15 MB of a page. 12 heads on 1,024 tokens are 6.3 million.
+MOST_NUMBERS = 15_000_000
+
 # What the pages' script says; numbers and labels are filled in there.
 _WORDS = {
     "pattern": {
@@ -45,9 +48,56 @@ def _labels(tokens: Tokens | Sequence[str]) -> list[str]:
 
 def _array(numbers: Any) -> np.ndarray:
     """A torch tensor on any device and of any type, or whatever numpy reads; never the caller's own memory."""
+    if isinstance(numbers, list | tuple):
+        numbers = [_array(part) if hasattr(part, "detach") else part for part in numbers]
     if hasattr(numbers, "detach"):
         numbers = numbers.detach().cpu().float().numpy()
-    return np.array(numbers, dtype=np.float64)
+    try:
+        return np.array(numbers, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"A {type(numbers).__name__} cannot be read as numbers ({error}). Give a tensor or an array; of what "
+            "Hugging Face's model returns, its attentions."
+        ) from error
+
+
+def _must_be_drawable(weights: np.ndarray, causal: bool = True) -> None:
+    """Nothing is drawn that is no weight, that a picture would leave out, or that no page can hold."""
+    heads, n = weights.shape[0], weights.shape[-1]
+    numbers = heads * n * (n + 1) // 2
+    if numbers > MOST_NUMBERS:
+        raise InputError(
+            f"{heads:,} heads on {n:,} tokens are {numbers:,} numbers. A page holds at most {MOST_NUMBERS:,}. "
+            f"Choose at most {MOST_NUMBERS // (n * (n + 1) // 2)} heads, or a shorter text."
+        )
+    if not np.isfinite(weights).all():
+        raise InputError(
+            "The pattern holds NaN or infinity. Attention weights are numbers from 0 to 1: of scores before the "
+            "softmax, masked ones are -inf. Give the pattern."
+        )
+    ahead = weights[:, np.triu(np.ones((n, n), dtype=bool), 1)] if causal else np.zeros(1)
+    if ahead.size and np.abs(ahead).max() > 1e-3:
+        raise InputError(
+            f"The pattern looks ahead: up to {np.abs(ahead).max():.4g} of a row lies on later tokens, and a causal "
+            "picture would leave that out. Give causal=False to pattern_figure for a model that reads both ways."
+        )
+
+
+def _sums(weights: np.ndarray) -> str:
+    """What a row shares out, as it is: 1, or something else where the pattern was edited or averaged oddly."""
+    low, high = float(weights.sum(-1).min()), float(weights.sum(-1).max())
+    if max(abs(low - 1), abs(high - 1)) <= 2e-2:  # bfloat16 rounds by that much
+        return "It shares out exactly 1 over the columns."
+    return f"These rows do not share out 1: they sum to {three_digits(low)} to {three_digits(high)}."
+
+
+def _name(head: Any) -> str:
+    """A head's name as it is written on a figure."""
+    if isinstance(head, bool | float):
+        raise InputError(
+            f"{head!r} does not name a head: the numbers 5.1 and 5.10 are the same. Write (5, 1) or 'L5H1'."
+        )
+    return str(HeadName(*head)) if isinstance(head, tuple) else str(head)
 
 
 def pattern_figure(
@@ -78,7 +128,8 @@ def pattern_figure(
         looks, looked_at: what the rows and columns are called.
 
     Raises:
-        InputError: the pattern is not shaped so, or not as many names were given.
+        InputError: the pattern is not shaped so, holds NaN or infinity, looks ahead though ``causal``, is more than
+            a page can hold, or not as many names were given.
 
     Example:
         >>> import lensons
@@ -102,11 +153,12 @@ def pattern_figure(
         )
     if len(heads) != len(weights):
         raise InputError(f"{len(heads)} names were given for {len(weights)} heads. Give one for each.")
-    names = [str(HeadName(*head)) if isinstance(head, tuple) else str(head) for head in heads]
+    names = [_name(head) for head in heads]
+    _must_be_drawable(weights, causal)
     first = weights[0]
     cells = [(q, k) for q in range(n) for k in range(n if not causal else q + 1)]
     if n > circuitsvis.MOST_TOKENS:  # of a long text the table keeps what can be read: the largest of each row
-        cells = [(q, k) for q in range(n) for k in np.argsort(-first[q, : q + 1])[:3]]
+        cells = [(q, k) for q in range(n) for k in np.argsort(-(first[q, : q + 1] if causal else first[q]))[:3]]
     named = " and ".join([", ".join(names[:3]), f"{len(names) - 3} more"] if len(names) > 3 else [", ".join(names)])
     thinned = f" Of {n:,} tokens at once, faint cells are drawn stronger." if n > circuitsvis.MOST_TOKENS else ""
     words = _WORDS["pattern"]
@@ -115,7 +167,7 @@ def pattern_figure(
     return Figure(
         kind="pattern",
         title=title or f"What {named} {'looks' if len(names) == 1 else 'look'} at",
-        caption=(caption or "Each row is a token that looks. It shares out exactly 1 over the columns.") + thinned,
+        caption=(caption or f"Each row is a token that looks. {_sums(weights)}") + thinned,
         alt=alt,
         data={"labels": labels, "pattern": weights, "heads": names, "row": row},
         table=Table(
@@ -150,7 +202,7 @@ def all_patterns_figure(
         title, caption: instead of the usual ones.
 
     Raises:
-        InputError: the pattern is not shaped so.
+        InputError: the pattern is not shaped so, holds NaN or infinity, looks ahead, or is more than a page can hold.
 
     Example:
         >>> import lensons
@@ -167,6 +219,7 @@ def all_patterns_figure(
         )
     layers, columns = weights.shape[:2]
     flat = weights.reshape(layers * columns, n, n)
+    _must_be_drawable(flat)
     names = [HeadName(layer, head) for layer in range(layers) for head in range(columns)]
     off_first = flat[:, :, 1:].reshape(len(flat), -1).max(1) if n > 1 else flat.reshape(len(flat), -1).max(1)
     index = int(off_first.argmax()) if chosen is None else names.index(parse_head(chosen, layers, columns))

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -44,7 +45,7 @@ def _tensor(given: object) -> Float[Tensor, "*lead query key"]:
         tensor = given.detach()
     elif hasattr(given, "__array__") or isinstance(given, list | tuple):
         try:
-            tensor = torch.as_tensor(given)
+            tensor = torch.as_tensor(_plain(given))
         except (TypeError, ValueError, RuntimeError) as error:
             raise InputError(
                 f"The pattern cannot be read as numbers ({error}). Give a tensor [..., query, key]."
@@ -62,6 +63,14 @@ def _tensor(given: object) -> Float[Tensor, "*lead query key"]:
             "In generation with a cache each step gives one row only: run the whole text in one forward pass."
         )
     return tensor
+
+
+def _plain(given: Any) -> Any:
+    """An array as torch can take it: numpy's may run backwards, or hold another machine's byte order."""
+    if not hasattr(given, "__array__"):
+        return given
+    array = given.__array__()
+    return array.astype(array.dtype.newbyteorder("="), order="C")
 
 
 def as_float(pattern: Float[Tensor, "*lead query key"]) -> Float[Tensor, "*lead query key"]:
