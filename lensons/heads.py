@@ -6,9 +6,7 @@ from typing import NamedTuple
 
 from lensons.errors import HeadIndexError, InputError
 
-_WRITTEN = re.compile(
-    r"[lL](?P<layer>\d{1,9})[hH](?P<head>\d{1,9})|(?P<layer2>\d{1,9})\.(?P<head2>\d{1,9})", re.ASCII
-)
+_WRITTEN = re.compile(r"[lL](?P<layer>\d{1,9})[hH](?P<head>\d{1,9})|(?P<layer2>\d{1,9})\.(?P<head2>\d{1,9})", re.ASCII)
 _FORMS = 'Write it as (5, 1), "5.1" or "L5H1"; layers and heads are counted from 0.'
 
 
@@ -79,7 +77,7 @@ def _whole(number: object) -> int | None:
     if isinstance(number, bool) or str(getattr(number, "dtype", "")) in {"bool", "torch.bool"}:
         return None
     try:
-        return operator.index(number)  # type: ignore[call-overload, no-any-return]
+        return operator.index(number)  # type: ignore[arg-type]
     except (TypeError, ValueError):  # of tensors and arrays with a fraction, or with more than one number
         return None
 

@@ -224,13 +224,15 @@ def test_what_is_no_pattern_is_not_drawn_among_all_heads(bad):
 def test_more_numbers_than_a_page_holds_are_refused():
     """40 heads on 1,024 tokens are refused, and the message says how many heads would do."""
     pattern = np.broadcast_to(np.eye(1024, dtype=np.float32), (40, 1024, 1024))
-    with pytest.raises(InputError, match="40 heads on 1,024 tokens are 20,992,000 numbers.*at most 28 heads"):
+    with pytest.raises(InputError, match=r"40 heads on 1,024 tokens are 20,992,000 numbers.*at most 28 heads"):
         pattern_figure([str(i) for i in range(1024)], pattern, heads=range(40))
 
 
 def test_a_list_of_tensors_is_read_as_it_is():
     """What Hugging Face's model returns for one text, a tuple of [head, query, key], one a layer, is drawn whole."""
-    layers = tuple(torch.softmax(torch.randn(2, 3, 3).masked_fill(torch.ones(3, 3).triu(1) > 0, -9e9), -1) for _ in "ab")
+    layers = tuple(
+        torch.softmax(torch.randn(2, 3, 3).masked_fill(torch.ones(3, 3).triu(1) > 0, -9e9), -1) for _ in "ab"
+    )
     figure = all_patterns_figure(["a", "b", "c"], layers)
     assert np.allclose(figure.data["pattern"], torch.stack(layers).double().numpy())
 
@@ -250,7 +252,7 @@ def test_a_number_names_no_head_on_a_figure_either(name):
 
 
 def test_a_long_two_way_text_lists_later_tokens_too():
-    """The table of a long text keeps the largest weights of each row, also those on later tokens where they are seen."""
+    """The table of a long text keeps the largest weights of each row, also on later tokens where they are seen."""
     n = circuitsvis.MOST_TOKENS + 6
     pattern = np.roll(np.eye(n), 1, axis=1)  # every token looks at the next one
     rows = pattern_figure([str(i) for i in range(n)], pattern, heads=["L0H0"], causal=False).table.rows

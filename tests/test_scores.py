@@ -129,7 +129,8 @@ def test_chance_in_closed_form(n):
 
 
 @pytest.mark.parametrize(
-    "laid_out", [lambda a: a[::-1][::-1], lambda a: np.flip(np.flip(a, 1).copy(), 1), lambda a: a.astype(">f4"), np.asfortranarray]
+    "laid_out",
+    [lambda a: a[::-1][::-1], lambda a: np.flip(np.flip(a, 1).copy(), 1), lambda a: a.astype(">f4"), np.asfortranarray],
 )
 def test_an_array_may_lie_in_memory_as_it_likes(laid_out):
     """Backward strides, another machine's byte order and columns first give the same number, and are not changed."""
