@@ -1,22 +1,23 @@
 """Figures: numbers with a title, a caption and a text form; pictures that need no script and no network."""
 
 from lensons.figures.circuitsvis import bring_circuitsvis
-from lensons.figures.figure import Figure, Table, in_a_frame, script, style_sheet
+from lensons.figures.figure import Figure, Scale, Table, in_a_frame, script, style_sheet
 from lensons.figures.make import (
     all_heads_figure,
-    all_patterns_figure,
     difference_figure,
     head_scores_figure,
     line_figure,
-    pattern_figure,
     row_figure,
     table_figure,
+    token_values_figure,
 )
 from lensons.figures.markup import three_digits
 from lensons.figures.page import document
+from lensons.figures.patterns import all_patterns_figure, pattern_figure
 
 __all__ = [
     "Figure",
+    "Scale",
     "Table",
     "all_heads_figure",
     "all_patterns_figure",
@@ -32,4 +33,5 @@ __all__ = [
     "style_sheet",
     "table_figure",
     "three_digits",
+    "token_values_figure",
 ]

@@ -67,14 +67,21 @@ def view(component: str, props: dict[str, Any]) -> dict[str, Any]:
 
     Args:
         component: one of its components that lensons knows.
-        props: what that component takes, as plain data.
+        props: what that component takes, as plain data. Its ``tokens`` can hold any text; none of it becomes HTML.
     """
     if component not in _COMPONENTS:
         raise InputError(
             f"{component!r} is not a component of CircuitsVis that lensons mounts. "
             f"Allowed are {', '.join(_COMPONENTS)}."
         )
-    return {"component": component, "props": props}
+    return {"component": component, "props": {name: _no_markup(name, value) for name, value in props.items()}}
+
+
+def _no_markup(name: str, value: Any) -> Any:
+    """CircuitsVis writes tokens into the page as HTML. A word joiner, which shows nothing, keeps them text."""
+    if name != "tokens" or not isinstance(value, list | tuple):
+        return value
+    return [str(token).replace("<", "<\u2060").replace("&", "&\u2060") for token in value]
 
 
 class Carrier:

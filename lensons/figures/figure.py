@@ -48,6 +48,24 @@ class Table:
         return out
 
 
+@dataclass(frozen=True)
+class Scale:
+    """What a picture's colours stand for: its legend.
+
+    Attributes:
+        low, high: what stands at the ends, paper and ink.
+        masked: whether some cells cannot be seen, and are hatched.
+        shares: whether they are shares from 0 to 1, which can be drawn stronger: then .01 and .1 are marked.
+        stronger: whether they are drawn stronger at first.
+    """
+
+    low: str
+    high: str
+    masked: bool = False
+    shares: bool = False
+    stronger: bool = False
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Figure:
     """Something to look at, and everything that is needed without looking.
@@ -60,7 +78,7 @@ class Figure:
         data: the numbers, as plain data or arrays.
         table: the numbers as a table.
         picture: an SVG, or None where the table is the picture.
-        legend: whether the colour scale is shown.
+        legend: what its colours stand for, or None where they need no saying.
         board: the patterns behind the picture, for the page's script: it can then be walked over. None if it is not
             a pattern.
         live: a CircuitsVis view that is added where the page carries CircuitsVis, or None.
@@ -73,7 +91,7 @@ class Figure:
     data: Mapping[str, Any]
     table: Table
     picture: Markup | None = None
-    legend: bool = False
+    legend: Scale | None = None
     board: Mapping[str, Any] | None = None
     live: Mapping[str, Any] | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The figures of the lessons, each made from numbers that are there already. Nothing here computes attention."""
+"""The other figures of the lessons, each made from numbers that are there already. Nothing here computes attention."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,256 +6,12 @@ from typing import Any
 import numpy as np
 
 from lensons.errors import InputError
-from lensons.figures import circuitsvis, packing, plot, svg
-from lensons.figures.figure import Figure, Table, rows_of
+from lensons.figures import circuitsvis, plot, svg
+from lensons.figures.figure import Figure, Scale, Table, rows_of
+from lensons.figures.inputs import array_of, labels_of
 from lensons.figures.markup import three_digits
-from lensons.heads import HeadName, parse_head
-from lensons.scores.patterns import read_pattern
-from lensons.tokens import Tokens, visible
-
-# Of all heads together: 144 heads on 455 tokens, about 15 MB of a page. 12 heads on 1,024 tokens are 6.3 million.
-MOST_NUMBERS = 15_000_000
-
-# What the pages' script says; numbers and labels are filled in there.
-_WORDS = {
-    "pattern": {
-        "head": "head",
-        "role": "pattern",
-        "label": "Pattern of head {head} on {n} tokens. The arrow keys move from cell to cell.",
-        "said": "{query} looks at {key}: {share} of its 1.",
-        "hidden": "{query} cannot see {key}: it comes later.",
-        "about": "about",
-        "under": "under {under}",
-        "overview": "All {n} tokens; faint cells are drawn stronger. The frame marks the {count} tokens below. "
-        "Click to move it, or walk with the arrow keys; with Shift, ten at a time.",
-        "blocks": "One dot is {block} x {block} cells, and shows the strongest of them.",
-    },
-    "all": {
-        "role_all": "heads",
-        "label_all": "All heads. The arrow keys move from head to head; the chosen one is shown below.",
-        "note_all": "Faint cells are drawn stronger here. Choose a head to see it large. "
-        "Numbers with “about” are off by 3 % at most.",
-    },
-}
-
-
-def _labels(tokens: Tokens | Sequence[str]) -> list[str]:
-    """What stands beside rows and columns; of a caller's own labels, what cannot be seen is made visible."""
-    if isinstance(tokens, Tokens):
-        return list(tokens.labels)
-    return ["".join(c if c.isprintable() else visible(c) for c in str(label)) or visible("") for label in tokens]
-
-
-def _array(numbers: Any) -> np.ndarray:
-    """A torch tensor on any device and of any type, or whatever numpy reads; never the caller's own memory."""
-    if isinstance(numbers, list | tuple):
-        numbers = [_array(part) if hasattr(part, "detach") else part for part in numbers]
-    if hasattr(numbers, "detach"):
-        numbers = numbers.detach().cpu().float().numpy()
-    try:
-        return np.array(numbers, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            f"A {type(numbers).__name__} cannot be read as numbers ({error}). Give a tensor or an array; of what "
-            "Hugging Face's model returns, its attentions."
-        ) from error
-
-
-def _must_be_drawable(weights: np.ndarray, causal: bool = True) -> None:
-    """Nothing is drawn that is no weight, that a picture would leave out, or that no page can hold."""
-    heads, n = weights.shape[0], weights.shape[-1]
-    numbers = heads * n * (n + 1) // 2
-    if numbers > MOST_NUMBERS:
-        raise InputError(
-            f"{heads:,} heads on {n:,} tokens are {numbers:,} numbers. A page holds at most {MOST_NUMBERS:,}. "
-            f"Choose at most {MOST_NUMBERS // (n * (n + 1) // 2)} heads, or a shorter text."
-        )
-    if not np.isfinite(weights).all():
-        raise InputError(
-            "The pattern holds NaN or infinity. Attention weights are numbers from 0 to 1: of scores before the "
-            "softmax, masked ones are -inf. Give the pattern."
-        )
-    ahead = weights[:, np.triu(np.ones((n, n), dtype=bool), 1)] if causal else np.zeros(1)
-    if ahead.size and np.abs(ahead).max() > 1e-3:
-        raise InputError(
-            f"The pattern looks ahead: up to {np.abs(ahead).max():.4g} of a row lies on later tokens, and a causal "
-            "picture would leave that out. Give causal=False to pattern_figure for a model that reads both ways."
-        )
-
-
-def _sums(weights: np.ndarray) -> str:
-    """What a row shares out, as it is: 1, or something else where the pattern was edited or averaged oddly."""
-    low, high = float(weights.sum(-1).min()), float(weights.sum(-1).max())
-    if max(abs(low - 1), abs(high - 1)) <= 2e-2:  # bfloat16 rounds by that much
-        return "It shares out exactly 1 over the columns."
-    return f"These rows do not share out 1: they sum to {three_digits(low)} to {three_digits(high)}."
-
-
-def _name(head: Any) -> str:
-    """A head's name as it is written on a figure."""
-    if isinstance(head, bool | float):
-        raise InputError(
-            f"{head!r} does not name a head: the numbers 5.1 and 5.10 are the same. Write (5, 1) or 'L5H1'."
-        )
-    return str(HeadName(*head)) if isinstance(head, tuple) else str(head)
-
-
-def pattern_figure(
-    tokens: Tokens | Sequence[str],
-    pattern: Any,
-    *,
-    heads: Sequence[Any],
-    row: int | None = None,
-    title: str | None = None,
-    caption: str | None = None,
-    causal: bool = True,
-    looks: str = "looks (query)",
-    looked_at: str = "is looked at (key)",
-) -> Figure:
-    """One head's pattern as a grid, or several heads to choose from.
-
-    Numbers are exact up to 40,000 cells in all. Of more, the first head's are exact and the others off by 3 % at most,
-    said with "about"; of a text over 446 tokens all are, and shares under 1e-4 are said as "under 0.0001". 12 heads x
-    1,024 tokens take 3 to 7 MB of a page, the less the sharper the heads look: choose the heads that you need.
-
-    Args:
-        tokens: what the model read, or labels.
-        pattern: [head, query, key], or [query, key] for one head.
-        heads: the heads' names, as many as there are patterns.
-        row: a query whose row is ringed.
-        title, caption: instead of the usual ones.
-        causal: False draws the upper triangle too, for models that read both ways.
-        looks, looked_at: what the rows and columns are called.
-
-    Raises:
-        InputError: the pattern is not shaped so, holds NaN or infinity, looks ahead though ``causal``, is more than
-            a page can hold, or not as many names were given.
-
-    Example:
-        >>> import lensons
-        >>> trace = lensons.trace("toy", "The animal was too tired.")
-        >>> pattern_figure(trace.tokens, trace.pattern[0, 0], heads=["L0H0"]).title
-        'What L0H0 looks at'
-    """
-    labels = _labels(tokens)
-    if pattern is None or (isinstance(pattern, tuple) and (not pattern or pattern[0] is None)):
-        read_pattern(pattern)  # says that the model handed out no weights, and what to do
-    weights = _array(pattern)
-    if weights.ndim == 4 and weights.shape[0] == 1:
-        weights = weights[0]
-    if weights.ndim == 2:
-        weights = weights[None]
-    n = len(labels)
-    if weights.ndim != 3 or weights.shape[1:] != (n, n):
-        what = "a batch: choose one item, for instance pattern[0]" if weights.ndim == 4 else "one head, or [head, ...]"
-        raise InputError(
-            f"The pattern is shaped {list(weights.shape)} for {n} tokens. Allowed is [head, {n}, {n}] ({what})."
-        )
-    if len(heads) != len(weights):
-        raise InputError(f"{len(heads)} names were given for {len(weights)} heads. Give one for each.")
-    names = [_name(head) for head in heads]
-    _must_be_drawable(weights, causal)
-    first = weights[0]
-    cells = [(q, k) for q in range(n) for k in range(n if not causal else q + 1)]
-    if n > circuitsvis.MOST_TOKENS:  # of a long text the table keeps what can be read: the largest of each row
-        cells = [(q, k) for q in range(n) for k in np.argsort(-(first[q, : q + 1] if causal else first[q]))[:3]]
-    named = " and ".join([", ".join(names[:3]), f"{len(names) - 3} more"] if len(names) > 3 else [", ".join(names)])
-    thinned = f" Of {n:,} tokens at once, faint cells are drawn stronger." if n > circuitsvis.MOST_TOKENS else ""
-    words = _WORDS["pattern"]
-    prompt = tokens.text if isinstance(tokens, Tokens) else " ".join(labels)
-    alt = f"Pattern of head {names[0]} on {n} tokens, “{prompt[:80]}”. " + _strongest(labels, first)
-    return Figure(
-        kind="pattern",
-        title=title or f"What {named} {'looks' if len(names) == 1 else 'look'} at",
-        caption=(caption or f"Each row is a token that looks. {_sums(weights)}") + thinned,
-        alt=alt,
-        data={"labels": labels, "pattern": weights, "heads": names, "row": row},
-        table=Table(
-            (looks, looked_at, "weight"),
-            tuple((labels[q], labels[k], float(first[q, k])) for q, k in cells),
-            frozenset({"weight"}),
-        ),
-        picture=svg.heat_map(labels, first, alt=alt, row=row, causal=causal),
-        legend=True,
-        board={"labels": labels, "heads": names, "row": row, "causal": causal, "words": words,
-               "packed": packing.pack(weights, causal)},
-    )  # fmt: skip
-
-
-def all_patterns_figure(
-    tokens: Tokens | Sequence[str],
-    pattern: Any,
-    *,
-    chosen: Any = None,
-    title: str | None = None,
-    caption: str | None = None,
-) -> Figure:
-    """The patterns of all heads of a model: a small picture each to choose from, and the chosen one large.
-
-    Its script reads 8 bits a cell on a logarithmic scale, off by 3 % at most, and says "about"; the chosen head's
-    numbers are exact. 144 heads x 100 tokens take up less than 1 MB of a page.
-
-    Args:
-        tokens: what the model read, or labels.
-        pattern: [layer, head, query, key], such as ``trace.pattern``. Causal: what a token cannot see is left out.
-        chosen: the head that is shown large at first; the one with the largest share off the first column if None.
-        title, caption: instead of the usual ones.
-
-    Raises:
-        InputError: the pattern is not shaped so, holds NaN or infinity, looks ahead, or is more than a page can hold.
-
-    Example:
-        >>> import lensons
-        >>> trace = lensons.trace("toy", "The animal was too tired.")
-        >>> lensons.figures.all_patterns_figure(trace.tokens, trace.pattern).title
-        'All 16 heads'
-    """
-    labels = _labels(tokens)
-    weights, n = _array(pattern), len(labels)
-    if weights.ndim != 4 or weights.shape[2:] != (n, n) or not weights.size:
-        raise InputError(
-            f"The patterns are shaped {list(weights.shape)} for {n} tokens. Allowed is [layer, head, {n}, {n}], "
-            "such as trace.pattern. Give those of one text."
-        )
-    layers, columns = weights.shape[:2]
-    flat = weights.reshape(layers * columns, n, n)
-    _must_be_drawable(flat)
-    names = [HeadName(layer, head) for layer in range(layers) for head in range(columns)]
-    off_first = flat[:, :, 1:].reshape(len(flat), -1).max(1) if n > 1 else flat.reshape(len(flat), -1).max(1)
-    index = int(off_first.argmax()) if chosen is None else names.index(parse_head(chosen, layers, columns))
-    packed = packing.pack_logarithmically(flat)
-    packed["exactly"] = {str(index): packing.pack_exactly(flat[index])["data"]}
-    best = [divmod(int(cells.argmax()), n) for cells in np.where(np.arange(n) > 0, flat, -1.0)]
-    prompt = tokens.text if isinstance(tokens, Tokens) else " ".join(labels)
-    alt = f"Patterns of {len(flat)} heads on {n} tokens, “{prompt[:80]}”. Shown large: {names[index]}. " + _strongest(
-        labels, flat[index]
-    )
-    return Figure(
-        kind="all-patterns",
-        title=title or f"All {len(flat)} heads",
-        caption=caption or "A row is a layer, a column a head. Each picture is one head's pattern: rows look.",
-        alt=alt,
-        data={"labels": labels, "pattern": weights, "chosen": names[index]},
-        table=Table(
-            ("head", "looks (query)", "is looked at (key)", "weight"),
-            tuple(
-                (str(name), labels[q], labels[k], float(flat[i, q, k]))
-                for i, (name, (q, k)) in enumerate(zip(names, best, strict=True))
-            ),
-            frozenset({"weight"}),
-        ),
-        picture=svg.sheet(weights, alt=alt),
-        legend=True,
-        board={"labels": labels, "heads": list(map(str, names)), "row": None, "causal": True, "layers": layers,
-               "columns": columns, "chosen": index, "words": _WORDS["pattern"] | _WORDS["all"], "packed": packed},
-    )  # fmt: skip
-
-
-def _strongest(labels: Sequence[str], pattern: np.ndarray) -> str:
-    """In words, the three cells below the first row that are strongest."""
-    order = np.dstack(np.unravel_index(np.argsort(-pattern, axis=None), pattern.shape))[0]
-    cells = [(q, k) for q, k in order.tolist() if q > 0][:3]
-    return "Strongest: " + "; ".join(f"{labels[q]} at {labels[k]} {three_digits(pattern[q, k])}" for q, k in cells)
+from lensons.heads import HeadName
+from lensons.tokens import Tokens
 
 
 def row_figure(
@@ -277,8 +33,8 @@ def row_figure(
         >>> row_figure(trace.tokens, row, query=4, title="One row", caption="It adds up to 1.").table.columns
         ('token looked at', 'weight')
     """
-    shares = _array(weights)[: query + 1]
-    extra = {name: _array(values)[: query + 1] for name, values in (columns or {}).items()}
+    shares = array_of(weights)[: query + 1]
+    extra = {name: array_of(values)[: query + 1] for name, values in (columns or {}).items()}
     labels = tokens.labels[: query + 1]
     best = int(shares.argmax())
     return Figure(
@@ -343,7 +99,7 @@ def difference_figure(
         >>> difference_figure(a.tokens, b.tokens, gaps, title="t", caption="c", alt="a").table.rows[0][3]
         'same'
     """
-    gaps = _array(difference)
+    gaps = array_of(difference)
     labels_a, labels_b = tokens_a.labels[: len(gaps)], tokens_b.labels[: len(gaps)]
     same = ["same" if a == b else "changed" for a, b in zip(tokens_a.ids, tokens_b.ids, strict=False)][: len(gaps)]
     return table_figure(
@@ -380,9 +136,9 @@ def all_heads_figure(
         >>> figure.alt
         '2 heads coloured by induction score. Highest: L0H1 with .900. Chance is .020.'
     """
-    score = _array(values)
-    down = np.full_like(score, np.nan) if low is None else _array(low)
-    up = np.full_like(score, np.nan) if high is None else _array(high)
+    score = array_of(values)
+    down = np.full_like(score, np.nan) if low is None else array_of(low)
+    up = np.full_like(score, np.nan) if high is None else array_of(high)
     order = [i for i in np.argsort(-np.nan_to_num(score, nan=-1), axis=None) if not np.isnan(score.flat[i])]
     heads = [HeadName(*(int(x) for x in divmod(int(i), score.shape[1]))) for i in order]
     best = heads[:5]
@@ -403,7 +159,6 @@ def all_heads_figure(
         data={"values": score, "low": down, "high": up, "chance": chance, "kind": kind},
         table=Table(("head", "score", "95 % from", "to", "chance"), rows, frozenset({"score"})),
         picture=svg.head_grid(score, alt=f"{word} score of {score.size} heads. {first}", best=best),
-        legend=False,
     )
 
 
@@ -422,6 +177,64 @@ def head_scores_figure(table: Any, kind: str) -> Figure:
     return all_heads_figure(
         table.values[kind], kind=kind, chance=table.chance[kind], low=table.low[kind], high=table.high[kind]
     )
+
+
+def token_values_figure(
+    tokens: Tokens | Sequence[str], values: Any, *, what: str, title: str, caption: str, unit: str = ""
+) -> Figure:
+    """A text with each token coloured by a number, such as its loss.
+
+    Paper is 0, or the smallest number where one is below 0; ink is the largest.
+
+    Args:
+        tokens: what the model read, or labels.
+        values: one number for each token, [pos]; NaN where there is none, such as the loss of the first token.
+        what: what the numbers are, such as ``"loss"``: the heading of their column.
+        title, caption: what to see, and how to read it.
+        unit: of the numbers, such as ``"nats"``.
+
+    Raises:
+        InputError: not one number for each token, or an infinite one.
+
+    Example:
+        >>> figure = token_values_figure(["a", "b"], [float("nan"), 2.0], what="loss", title="t", caption="c")
+        >>> figure.alt
+        'loss of 2 tokens, from 2.00 to 2.00. Highest: b 2.00. Lowest: b 2.00.'
+    """
+    labels, numbers = labels_of(tokens), array_of(values)
+    if numbers.shape != (len(labels),) or not labels:
+        raise InputError(
+            f"The values are shaped {list(numbers.shape)} for {len(labels)} tokens. Allowed is one number for each "
+            f"token, [{len(labels)}]. Give NaN where a token has none."
+        )
+    if np.isinf(numbers).any():
+        raise InputError("A value is infinite: no colour stands for that. Give numbers, or NaN where there is none.")
+    known = [i for i in range(len(labels)) if not np.isnan(numbers[i])]
+    low, high = (min(0.0, numbers[known].min()), numbers[known].max()) if known else (0.0, 1.0)
+    shades = (numbers - low) / (high - low or 1.0)
+    said = f"{what} of {len(labels)} tokens"
+    if known:
+        most, least = (max(known, key=lambda i: numbers[i]), min(known, key=lambda i: numbers[i]))
+        said += (
+            f", from {three_digits(numbers[least])} to {three_digits(numbers[most])}. Highest: {labels[most]} "
+            f"{three_digits(numbers[most])}. Lowest: {labels[least]} {three_digits(numbers[least])}."
+        )
+    low_end, high_end = (f"{three_digits(float(end))} {unit}".rstrip() for end in (low, high))
+    return Figure(
+        kind="token-values",
+        title=title,
+        caption=caption,
+        alt=said,
+        data={"labels": labels, "values": numbers},
+        table=Table(("token", what), tuple(zip(labels, map(float, numbers), strict=True))),
+        picture=svg.token_chips(labels, numbers, shades, alt=said),
+        legend=Scale(low_end, high_end),
+        live=circuitsvis.view(
+            "ColoredTokens",
+            {"tokens": labels, "values": [None if np.isnan(x) else round(float(x), 4) for x in numbers],
+             "minValue": float(low), "maxValue": float(high or 1.0), "positiveColor": "#003080"},
+        ),
+    )  # fmt: skip
 
 
 def line_figure(

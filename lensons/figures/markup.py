@@ -3,12 +3,16 @@
 import hashlib
 import json
 import os
+import re
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
+
+# What neither HTML nor XML may hold: one such character, and a browser shows nothing of an SVG.
+_NO_CHARACTERS = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 # Characters that end a script block, or a line in JavaScript, inside JSON.
 _UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
@@ -30,8 +34,8 @@ def _templates() -> Environment:
 
 
 def render(template: str, **values: Any) -> Markup:
-    """Fill a template; whatever is not Markup is escaped, in text and in attributes."""
-    return Markup(_templates().get_template(template).render(**values))
+    """Fill a template; whatever is not Markup is escaped, in text and in attributes, and what no page can hold is �."""
+    return Markup(_NO_CHARACTERS.sub("\ufffd", _templates().get_template(template).render(**values)))
 
 
 def json_block(data: Any) -> Markup:

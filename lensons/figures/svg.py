@@ -6,6 +6,7 @@ Colours are not fixed here: a cell says how strong it is (``--w`` from 0 to 1), 
 import base64
 import math
 import struct
+import unicodedata
 import zlib
 from collections.abc import Sequence
 
@@ -15,6 +16,7 @@ from markupsafe import Markup
 from lensons.figures.markup import asset, render, three_digits
 
 _CHARACTER = 7.3  # width of a 12 px monospaced character
+_LEAST = 0.63  # how far a picture shrinks on a narrow screen, and no further: 12 px letters stay 7.5 px, and it scrolls
 _MOST_CELLS = 64  # tokens above which cells become one image
 
 
@@ -29,7 +31,7 @@ def heat_map(
     """One head's pattern: rows look, columns are looked at; hatched where nothing can be seen."""
     n = len(labels)
     short = [_label(label) for label in labels]
-    margin = max(map(len, short)) * _CHARACTER + 14
+    margin = max(map(_columns, short)) * _CHARACTER + 14
     cell = 26.0 if n <= 24 else max(8.0, 620 // n)
     if n > _MOST_CELLS:
         cell = 640 / n
@@ -55,9 +57,47 @@ def heat_map(
         size=n * cell,
         margin=margin,
         row=row,
+        causal=causal,
+        least=_LEAST,
         alt=alt,
         hatch=f"hatch-{n}-{len(alt)}",
     )
+
+
+def _columns(text: str) -> int:
+    """How many letters wide a text is in a monospaced face: Chinese signs and emoji take two."""
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
+
+
+def token_chips(labels: Sequence[str], values: np.ndarray, shades: np.ndarray, *, alt: str) -> Markup:
+    """A text as a row of chips that wraps, each coloured by its number from 0 to 1; NaN has a dashed frame.
+
+    Args:
+        labels: what stands on the chips.
+        values: what they stand for, as is said of each.
+        shades: the same from 0 to 1.
+        alt: the picture in words.
+    """
+    width, height, gap = 640.0, 30, 4
+    chips, x, y = [], 0.0, 0
+    for label, value, shade in zip(labels, values, shades, strict=True):
+        short = _label(label, 40)
+        size = _columns(short) * 7.9 + 14
+        if x and x + size > width:
+            x, y = 0.0, y + height + gap
+        chips.append(
+            {
+                "x": round(x, 1),
+                "y": y,
+                "width": round(size, 1),
+                "text": short,
+                "w": 0.0 if math.isnan(shade) else round(float(shade), 4),
+                "undefined": math.isnan(shade),
+                "title": f"{label}: {three_digits(float(value))}",
+            }
+        )
+        x += size + gap
+    return render("tokens.svg.j2", chips=chips, width=width, height=height, total=y + height, least=_LEAST, alt=alt)
 
 
 def head_grid(values: np.ndarray, *, alt: str, best: Sequence[tuple[int, int]] = ()) -> Markup:
@@ -98,7 +138,25 @@ def sheet(pattern: np.ndarray, *, alt: str, side: int = 20) -> Markup:
         seen = np.where(np.tril(np.ones((small, small), bool)), strongest[layer, head], np.nan)
         whole[layer * (small + 1) :, head * (small + 1) :][:small, :small] = seen
     height, width = whole.shape
-    return render("sheet.svg.j2", image=_image(whole, causal=False), width=width, height=height, alt=alt)
+    shown = min(max(2 * width, 240), 860)
+    unit = width / shown  # one pixel of the page, in cells of the picture
+    return render(
+        "sheet.svg.j2",
+        image=_image(whole, causal=False),
+        width=width,
+        height=height,
+        shown=shown,
+        unit=unit,
+        rows=_edge(layers, small + 1, unit),
+        columns=_edge(heads, small + 1, unit),
+        alt=alt,
+    )
+
+
+def _edge(count: int, step: int, unit: float) -> list[dict[str, int | float]]:
+    """Numbers along an edge, at the middle of each picture; some are left out where they would touch."""
+    every = max(1, math.ceil(16 * unit / step))
+    return [{"number": i, "at": round((i + 0.5) * step - 0.5, 2)} for i in range(0, count, every)]
 
 
 def standalone(picture: Markup) -> str:
@@ -119,8 +177,8 @@ def data_address(picture: Markup) -> str:
 def _image(pattern: np.ndarray, causal: bool) -> str:
     """A long pattern as one small image: a palette of 256 steps from paper to ink, one pixel a cell."""
     weights = np.clip(np.nan_to_num(pattern), 0, 1)
-    # The square root keeps single faint cells visible; the caption says so.
-    pixels = np.round(np.sqrt(weights) * 254).astype(np.uint8)
+    # The cube root keeps single faint cells visible; caption and legend say so.
+    pixels = np.round(np.cbrt(weights) * 254).astype(np.uint8)
     pixels[np.isnan(pattern)] = 255
     if causal:
         pixels[np.triu_indices(len(pixels), 1)] = 255

@@ -28,6 +28,16 @@ lensons.colours = (styled) => {
   return new Uint32Array(context.getImageData(0, 0, 256, 1).data.buffer);
 };
 
+// Faint cells drawn stronger: .001 as a tenth of the way to ink, .01 as a fifth, .1 as a half.
+lensons.stronger = Math.cbrt;
+
+// How wide a label is drawn, in pixels.
+lensons.wide = (text) => {
+  lensons.ruler ??= lensons.element("canvas").getContext("2d");
+  lensons.ruler.font = "12px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace";
+  return lensons.ruler.measureText(text).width;
+};
+
 // Paint numbers from 0 to 1 on a canvas, one pixel each; below 0 stays clear.
 lensons.paint = (canvas, width, height, value, colours) => {
   canvas.width = width;
@@ -66,16 +76,18 @@ lensons.Board = class {
     this.svg.addEventListener("click", (event) => { const at = cell(event); if (at) this.onCell(...at, true); });
   }
 
-  // labels: of all tokens; first: the query and key in the corner; share(query, key): positions in the whole text.
-  draw({ labels, first, count, share, name }) {
-    Object.assign(this, { labels, first, count, share, name });
+  // labels: of all tokens; first: the query and key in the corner; share(query, key): positions in the whole text;
+  // stronger: faint cells are drawn as their cube root.
+  draw({ labels, first, count, share, name, stronger }) {
+    Object.assign(this, { labels, first, count, share, name, stronger });
     const short = (text) => (text.length > 14 ? text.slice(0, 13) + "…" : text), s = (x) => String(Math.round(x * 10) / 10);
     const rows = labels.slice(first[0], first[0] + count), columns = labels.slice(first[1], first[1] + count);
-    this.margin = Math.max(...[...rows, ...columns].map((text) => short(text).length)) * 7.3 + 14;
+    this.margin = Math.max(...[...rows, ...columns].map((text) => lensons.wide(short(text)))) + 14;
     this.size = count <= 24 ? 26 : Math.max(8, Math.floor(620 / count));
     const { margin, size } = this, side = size * count, step = Math.max(1, Math.ceil(13 / size));
     this.total = margin + side + 4;
     this.root.style.maxWidth = `${Math.round(this.total)}px`;
+    this.root.style.minWidth = `${Math.round(this.total * 0.63)}px`; // 12 px letters stay 7.5 px, and the place scrolls
     this.svg.setAttribute("viewBox", `0 0 ${s(this.total)} ${s(this.total)}`);
     const share100 = (x) => `${((100 * x) / this.total).toFixed(4)}%`;
     Object.assign(this.cells.style, { left: share100(margin), top: share100(margin), width: share100(side), height: share100(side) });
@@ -114,7 +126,7 @@ lensons.Board = class {
   }
 
   paint() {
-    const { count, first, share, causal } = this;
+    const { count, first, causal } = this, share = this.stronger ? (q, k) => lensons.stronger(this.share(q, k)) : this.share;
     const shown = (y, x) => (first[0] + y >= this.labels.length || first[1] + x >= this.labels.length || (causal && first[1] + x > first[0] + y) ? -1 : share(first[0] + y, first[1] + x));
     if (typeof CircuitsVis !== "undefined" && this.labels.length <= 64) {
       // Its rows reach 15 px over on either side, so it is given that much less.

@@ -1,6 +1,6 @@
 // Figures that answer: walk over a pattern by pointer, touch or arrow keys; choose a head; zoom into a long text.
 
-const WINDOW = 32, WHOLE = 64; // tokens in the window of a long text; tokens that are shown at once
+const WINDOW = 32, NARROW = 16, WHOLE = 64; // tokens in the window of a long text; on a phone; that are shown at once
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
 // One pattern of a figure, or of several heads to choose from.
@@ -10,15 +10,21 @@ lensons.PatternView = class {
     const n = this.n = this.labels.length, start = data.row ?? n - 1;
     this.state = { head: 0, row: data.row, query: start, key: this.largest(0, start) };
     this.long = n > WHOLE;
-    this.count = this.long ? WINDOW : n;
+    this.count = !this.long ? n : place.clientWidth < 480 ? NARROW : WINDOW;
+    this.stronger = data.stronger ?? this.long;
     this.said = lensons.element("p", { class: "said", role: "status" });
     this.select = lensons.element("select", {}, ...this.names.map((name, i) => lensons.element("option", { value: i }, name)));
     this.select.addEventListener("change", () => this.choose({ head: Number(this.select.value) }));
     this.chooser = lensons.element("label", { class: "choose-head" }, this.words.head + " ", this.select);
     this.chooser.hidden = this.names.length < 2;
+    const box = lensons.element("input", { type: "checkbox" });
+    box.checked = this.stronger;
+    box.addEventListener("change", () => { this.stronger = box.checked; this.draw(); });
+    const controls = lensons.element("div", { class: "controls" }, this.chooser, lensons.element("label", {}, box, " " + this.words.stronger));
     this.grid = lensons.element("div", { class: "grid", tabindex: "0", ...lensons.ownKeys, role: "application", "aria-roledescription": this.words.role });
     for (const name of ["tabindex", "role", "aria-label"]) place.removeAttribute(name); // the grid has its own
-    place.replaceChildren(this.chooser, ...(this.long ? [this.makeOverview()] : []), this.grid, this.said);
+    const pictures = lensons.element("div", this.long ? { class: "pictures-side" } : {}, ...(this.long ? [this.makeOverview()] : []), this.grid);
+    place.replaceChildren(controls, pictures, this.said);
     this.board = new lensons.Board(this.grid, { causal: this.causal, onCell: (query, key, chosen) => (chosen ? this.choose({ query, key }) : this.say(query, key)) });
     this.grid.addEventListener("keydown", (event) => this.walk(event));
     this.grid.addEventListener("pointerleave", () => this.say());
@@ -87,7 +93,8 @@ lensons.PatternView = class {
     const name = this.names[head];
     this.select.value = String(head);
     this.grid.setAttribute("aria-label", lensons.fill(this.words.label, { head: name, n: this.n }));
-    this.board.draw({ labels: this.labels, first: this.corner, count: this.count, share: (q, k) => this.share(head, q, k), name });
+    this.board.draw({ labels: this.labels, first: this.corner, count: this.count, share: (q, k) => this.share(head, q, k), name, stronger: this.stronger });
+    this.figure.querySelector(".legend")?.classList.toggle("stronger", this.stronger);
     if (this.long && (other || !this.drawn)) this.paintOverview();
     if (other) this.table();
     this.drawn = true;
@@ -129,7 +136,7 @@ lensons.PatternView = class {
       let most = 0;
       for (let q = y * block; q < Math.min(n, (y + 1) * block); q++)
         for (let k = x * block; k < Math.min(causal ? q + 1 : n, (x + 1) * block); k++) most = Math.max(most, this.share(head, q, k));
-      return Math.sqrt(most);
+      return lensons.stronger(most);
     };
     lensons.paint(this.canvas, m, m, strongest, lensons.colours(this.frame.ownerSVGElement));
   }
@@ -162,10 +169,14 @@ lensons.AllHeads = class {
     this.ring = lensons.drawn("rect", { class: "chosen", width: this.step - 1, height: this.step - 1, "vector-effect": "non-scaling-stroke" });
     this.svg = lensons.drawn("svg", { class: "lensons-picture", viewBox: `0 0 ${width} ${height}`, "aria-hidden": "true" }, this.ring);
     this.index = lensons.element("div", { class: "overview index", tabindex: "0", ...lensons.ownKeys, role: "application", "aria-roledescription": data.words.role_all, "aria-label": data.words.label_all }, this.canvas, this.svg);
-    this.index.style.maxWidth = `${Math.max(240, Math.min(860, Math.round(width * Math.max(1, 24 / this.side))))}px`;
+    const wide = Math.max(240, Math.min(860, Math.round(width * Math.max(1, 24 / this.side))));
+    // Numbers of the layers on the left and of the heads on top; some are left out where they would touch.
+    const edge = (kind, letter, count, far) => lensons.element("div", { class: kind, "aria-hidden": "true" }, ...Array.from({ length: count }, (_, i) =>
+      i % Math.max(1, Math.ceil(far / (wide * this.step / width))) ? "" : lensons.element("span", { style: `--at:${(100 * (i + 0.5)) / count}%` }, letter + i)));
+    const framed = lensons.element("div", { class: "numbered", style: `max-width:${wide + 36}px` }, edge("above", "H", columns, 30), edge("beside", "L", layers, 15), this.index);
     const below = lensons.element("div");
     for (const name of ["tabindex", "role", "aria-label"]) place.removeAttribute(name);
-    place.replaceChildren(this.index, lensons.element("p", { class: "note" }, data.words.note_all), below);
+    place.replaceChildren(framed, lensons.element("p", { class: "note" }, data.words.note_all), below);
     this.view = new lensons.PatternView(figure, data, numbers, below);
     this.view.chooser.hidden = false;
     const under = (event) => {
@@ -200,7 +211,7 @@ lensons.AllHeads = class {
       let most = 0;
       for (let q = q0 * block; q < Math.min(n, (q0 + 1) * block); q++)
         for (let k = k0 * block; k < Math.min(this.data.causal ? q + 1 : n, (k0 + 1) * block); k++) most = Math.max(most, share(head, q, k));
-      return Math.sqrt(most);
+      return lensons.stronger(most);
     };
     lensons.paint(this.canvas, columns * step, this.layers * step, strongest, lensons.colours(this.svg));
   }

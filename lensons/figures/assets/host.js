@@ -28,7 +28,7 @@ lensons.scan = async () => {
       const data = JSON.parse(block.textContent), numbers = await lensons.patterns(data.packed, data.labels.length, data.causal);
       new (data.layers ? lensons.AllHeads : lensons.PatternView)(figure, data, numbers, figure.querySelector(".picture-place"));
       figure.dataset.live = figure.querySelector("[data-painted]").dataset.painted;
-    } else if (figure.dataset.kind === "all-heads") lensons.walkable(figure);
+    } else if (figure.querySelector("svg g > title")) lensons.walkable(figure);
     const live = figure.querySelector("script.lensons-live");
     if (live && carried) {
       const view = JSON.parse(live.textContent), shown = figure.querySelector(".live"), place = shown.querySelector(".view");
@@ -58,8 +58,15 @@ lensons.inline = (image) => {
 lensons.walkable = (figure) => {
   const place = figure.querySelector(".picture-place"), cells = [...figure.querySelectorAll("svg g")].filter((cell) => cell.querySelector(":scope > title"));
   if (!place || !cells.length) return;
-  const square = (cell) => cell.querySelector("rect"), y = (cell) => square(cell).getAttribute("y");
-  const columns = cells.filter((cell) => y(cell) === y(cells[0])).length;
+  const square = (cell) => cell.querySelector("rect"), number = (cell, name) => Number(square(cell).getAttribute(name));
+  const middle = (cell) => number(cell, "x") + number(cell, "width") / 2;
+  // The next one up or down: in the nearest row that way, the one that is closest to being above or below.
+  const across = (from, way) => {
+    const rows = cells.filter((cell) => way * (number(cell, "y") - number(from, "y")) > 0);
+    const far = Math.min(...rows.map((cell) => Math.abs(number(cell, "y") - number(from, "y"))));
+    const near = rows.filter((cell) => Math.abs(number(cell, "y") - number(from, "y")) === far);
+    return near.sort((a, b) => Math.abs(middle(a) - middle(from)) - Math.abs(middle(b) - middle(from)))[0];
+  };
   const said = lensons.element("p", { class: "said", role: "status" });
   let at = -1;
   const show = (next) => {
@@ -72,11 +79,11 @@ lensons.walkable = (figure) => {
   place.setAttribute("role", "application");
   for (const [name, value] of Object.entries(lensons.ownKeys)) place.setAttribute(name, value);
   place.addEventListener("keydown", (event) => {
-    const step = { ArrowUp: -columns, ArrowDown: columns, ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const step = STEPS[event.key];
     if (!step) return;
     event.preventDefault();
     event.stopPropagation();
-    const next = at < 0 ? 0 : at + step;
+    const next = at < 0 ? 0 : step[0] ? cells.indexOf(across(cells[at], step[0])) : at + step[1];
     if (cells[next]) show(next);
   });
   place.addEventListener("click", (event) => { const i = cells.findIndex((cell) => cell.contains(event.target)); if (i >= 0) show(i); });
@@ -88,4 +95,5 @@ const watched = new MutationObserver(lensons.repaint);
 for (const element of [document.documentElement, document.body])
   watched.observe(element, { attributes: true, attributeFilter: ["data-theme", "data-jp-theme-light", "data-jp-theme-name", "class"] });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", lensons.repaint);
+matchMedia("print").addEventListener("change", () => lensons.painted.forEach((paint) => paint())); // on paper it is always light
 lensons.ready = lensons.scan();

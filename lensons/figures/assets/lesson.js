@@ -333,7 +333,6 @@
       buttons.forEach((button, i) => {
         const l = Math.floor(i / columns), h = i % columns, x = kind.value[l][h];
         button.style.setProperty("--w", Math.max(0, Math.min(1, x ?? 0)).toFixed(4));
-        button.classList.toggle("strong", (x ?? 0) > 0.45);
         button.classList.toggle("best", order.includes(i));
         button.replaceChildren(x === null ? "–" : x.toFixed(2).replace("0.", "."));
         button.setAttribute("aria-label", `L${l}H${h}: ${kind.name} ${x === null ? w.not_defined : three(x)}`);
