@@ -108,8 +108,7 @@ def ablate_heads(model: Any, heads: Any, token_ids: Any, mode: Mode = "zero", bl
     """
     model = as_model(model)
     names = _names(model, heads)
-    subject = _Subject(model, given_prompts(model, token_ids).ids, mode, block_len)
-    return subject.ablate(names, subject.random_changes(len(names), names))
+    return Ablations(model, given_prompts(model, token_ids).ids, mode, block_len).together(names)
 
 
 def ablate_each(
@@ -117,9 +116,8 @@ def ablate_each(
 ) -> dict[HeadName, Ablation]:
     """:func:`ablate_heads` for each head by itself; the random heads, drawn from all, are measured once."""
     model = as_model(model)
-    subject = _Subject(model, given_prompts(model, token_ids).ids, mode, block_len)
-    random = subject.random_changes(1, ())
-    return {name: subject.ablate((name,), random) for name in _names(model, heads)}
+    names = _names(model, heads)
+    return Ablations(model, given_prompts(model, token_ids).ids, mode, block_len).each(names)
 
 
 def token_losses(
@@ -138,8 +136,8 @@ def token_losses(
     return torch.stack(losses).cpu()
 
 
-class _Subject:
-    """A model with its prompts: everything that taking out one head or another has in common."""
+class Ablations:
+    """A model with its prompts: everything that taking out one head or another has in common, measured once."""
 
     def __init__(self, model: LoadedModel, prompts: Sequence[Sequence[int]], mode: Mode, block_len: int | None) -> None:
         if mode not in get_args(Mode):
@@ -209,7 +207,16 @@ class _Subject:
 
         return hook
 
-    def random_changes(self, n: int, excluded: Sequence[HeadName]) -> tuple[Loss, ...]:
+    def together(self, heads: tuple[HeadName, ...]) -> Ablation:
+        """These heads taken out at once, beside as many random others."""
+        return self._ablate(heads, self._random_changes(len(heads), heads))
+
+    def each(self, heads: Sequence[HeadName]) -> dict[HeadName, Ablation]:
+        """Each of these heads taken out by itself, beside random heads of the whole model."""
+        random = self._random_changes(1, ())
+        return {head: self._ablate((head,), random) for head in heads}
+
+    def _random_changes(self, n: int, excluded: Sequence[HeadName]) -> tuple[Loss, ...]:
         """The change of loss for n random heads, 20 times."""
         every = [HeadName(layer, h) for layer in range(self.model.n_layers) for h in range(self.model.n_heads)]
         others = [head for head in every if head not in excluded]
@@ -221,8 +228,7 @@ class _Subject:
             changes.append(self.loss([pool[i] for i in chosen]).minus(self.before))
         return tuple(changes)
 
-    def ablate(self, heads: tuple[HeadName, ...], random: tuple[Loss, ...]) -> Ablation:
-        """The result for these heads."""
+    def _ablate(self, heads: tuple[HeadName, ...], random: tuple[Loss, ...]) -> Ablation:
         after = self.loss(heads)
         return Ablation(heads, self.mode, self.before, after, after.minus(self.before), random, self.n_prompts)
 

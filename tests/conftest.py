@@ -178,3 +178,10 @@ def smollm2(smollm2_folder: Path) -> Any:
     import lensons
 
     return lensons.load_model(smollm2_folder)
+
+
+@pytest.fixture
+def few_prompts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lesson takes heads out on 2 prompts, not 8: on SmolLM2 each pass over 8 takes seconds, and there are 60."""
+    monkeypatch.setattr("lensons.lessons.repeated.N_PROMPTS", 2)
+    monkeypatch.setattr("lensons.lessons.circuit.N_PROMPTS", 2)

@@ -405,7 +405,7 @@ def test_another_kind_of_model(small_llama, tmp_path):
 
 
 @pytest.mark.smollm2
-def test_smollm2(smollm2, tmp_path):
+def test_smollm2(smollm2, few_prompts, tmp_path):
     """A real model of another kind, 30 layers of 9 heads: every step is there, in a page under 3.5 MB."""
     lesson = lensons.AttentionLesson(smollm2)
     page = lesson.save(tmp_path / "x.html")

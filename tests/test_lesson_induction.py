@@ -109,7 +109,7 @@ def test_one_layer_is_too_few(tmp_path, gpt2_folder):
 
 
 @pytest.mark.smollm2
-def test_smollm2(smollm2, tmp_path):
+def test_smollm2(smollm2, few_prompts, tmp_path):
     """A real model of another kind: every step is there."""
     page = lensons.InductionLesson(smollm2).save(tmp_path / "x.html").read_text(encoding="utf-8")
     assert all(f'id="{step}"' in page for step in STEPS)

@@ -29,12 +29,6 @@ def test_patterns_are_hugging_faces(smollm2, smollm2_folder):
     torch.testing.assert_close(trace.pattern, torch.stack(theirs)[:, 0], atol=1e-5, rtol=0)
 
 
-def test_the_lesson_saves(smollm2, tmp_path):
-    """The attention lesson runs on it from start to end."""
-    page = lensons.AttentionLesson(smollm2).save(tmp_path / "attention.html")
-    assert page.stat().st_size > 100_000
-
-
 def test_scores_are_those_of_hugging_faces_attentions(smollm2, smollm2_folder):
     """score_heads equals a mean of the pure functions on Hugging Face's own eager attentions, for every head (1e-5)."""
     from transformers import AutoModelForCausalLM

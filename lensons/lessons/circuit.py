@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from lensons.ablation import Ablation, ablate_each
+from lensons.ablation import Ablation, token_losses
 from lensons.errors import InputError
 from lensons.heads import HeadName
 from lensons.lessons.evidence import readable_block
@@ -44,7 +44,7 @@ class Circuit:
     @cached_property
     def repeated(self) -> Repeated:
         """The loss, and the loss without the strongest induction heads."""
-        return repeat_blocks(self.model, self.scores, ("induction", "previous_token"))
+        return repeat_blocks(self.model, self.scores, ("induction", "previous_token"), also=(self.upper, self.lower))
 
     @cached_property
     def upper(self) -> HeadName:
@@ -62,6 +62,12 @@ class Circuit:
     def shown(self) -> Trace:
         """A short random block that comes twice, traced and checked."""
         return readable_block(self.model)
+
+    @cached_property
+    def shown_losses(self) -> Float[Tensor, " pos"]:
+        """The loss of each token of :attr:`shown`, in nats; NaN for the first, which nothing predicts."""
+        losses = token_losses(self.model, torch.tensor([self.shown.tokens.ids]))[0]
+        return torch.cat([torch.tensor([torch.nan]), losses])
 
     @cached_property
     def k_composition(self) -> Float[Tensor, "layer head"]:
@@ -88,12 +94,10 @@ class Circuit:
         """The rank of :attr:`lower` among the heads below, by K-composition; 1 is the strongest."""
         return 1 + int((self.k_composition.nan_to_num(-1) > self.k_composition[self.lower]).sum())
 
-    @cached_property
+    @property
     def without(self) -> dict[HeadName, Ablation]:
         """What the loss does without the one head, and without the other."""
-        prompts = repeated_blocks(self.model, N_PROMPTS)
-        ids = [list(prompt) for prompt in prompts.ids]
-        return ablate_each(self.model, [self.upper, self.lower], ids, block_len=self.repeated.block_len)
+        return {head: self.repeated.each[head] for head in (self.upper, self.lower)}
 
     @cached_property
     def upper_score_without(self) -> dict[HeadName | None, float]:

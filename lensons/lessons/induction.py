@@ -5,7 +5,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from lensons.figures import Figure, line_figure, pattern_figure
+from lensons.figures import Figure, line_figure, pattern_figure, token_values_figure
 from lensons.heads import HeadName
 from lensons.lessons.base import Lesson, Question, Step, figure_of
 from lensons.lessons.circuit import Circuit
@@ -73,6 +73,14 @@ class InductionLesson(Lesson):
             words.raw(f"{where}.y"),
             mark=(float(repeated.has_bos + n), words.raw(f"{where}.again")),
         )
+        one_text = token_values_figure(
+            self.evidence.shown.tokens,
+            self.evidence.shown_losses,
+            what=words.plain("figures.tokens.what"),
+            title=words.plain("figures.tokens.title"),
+            caption=words.plain("figures.tokens.caption"),
+            unit=words.plain("figures.tokens.unit"),
+        )
         # Entry p of the losses is for token p + 1, so the last n are those of the second copy.
         easy = [i for i, loss in enumerate(repeated.loss[-n:].tolist()) if loss < repeated.first_copy / 2]
         right = "never" if not easy else "one" if easy[0] == 0 else "two" if easy[0] == 1 else "later"
@@ -90,7 +98,7 @@ class InductionLesson(Lesson):
         )
         after = words.paragraphs("after" if easy else "flat", **said)
         parts: Parts = [*words.paragraphs("before"), _block(self.evidence.shown.tokens.labels)]
-        parts += question.before(figure, *after)
+        parts += question.before(figure, *after, one_text)
         return self._step(1, "second-copy", words, parts, {"loss": repeated.loss.tolist(), "block_len": n, **said})
 
     def two_heads(self) -> Step:

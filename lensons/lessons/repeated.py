@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from lensons.ablation import Ablation, ablate_each, ablate_heads, token_losses
+from lensons.ablation import Ablation, Ablations, token_losses
 from lensons.heads import HeadName
 from lensons.models import Hook, LoadedModel
 from lensons.prompts import Prompts, repeated_blocks
@@ -27,7 +27,7 @@ class Repeated:
         has_bos: whether a BOS token stands in front.
         induction_heads: the strongest induction heads, best first.
         without: what taking all of them out did.
-        each: what taking out one head did, for the strongest heads of each kind.
+        each: what taking out one head did, for the strongest heads of each kind and those asked for.
     """
 
     loss: Float[Tensor, " pred"]
@@ -49,21 +49,24 @@ class Repeated:
         return float(self.without.before.second or 0.0)
 
 
-def repeat_blocks(model: LoadedModel, scores: HeadScores, kinds: tuple[str, ...], top: int = TOP) -> Repeated:
-    """Run the experiment: the loss, then the loss without the strongest heads of each kind, one by one."""
+def repeat_blocks(
+    model: LoadedModel, scores: HeadScores, kinds: tuple[str, ...], also: tuple[HeadName, ...] = (), top: int = TOP
+) -> Repeated:
+    """Run the experiment: the loss, then that without the strongest heads of each kind and these too, one by one."""
     prompts = repeated_blocks(model, N_PROMPTS)
     block_len = int(prompts.protocol["block_len"])
     ids = [list(prompt) for prompt in prompts.ids]
     induction = tuple(head for head, _ in scores.top("induction", min(top, model.n_layers * model.n_heads // 4 or 1)))
-    heads = tuple(dict.fromkeys(head for kind in kinds for head, _ in scores.top(kind, top)))
+    heads = tuple(dict.fromkeys([*also, *(head for kind in kinds for head, _ in scores.top(kind, top))]))
+    ablations = Ablations(model, ids, "zero", block_len)
     return Repeated(
         loss=_loss(model, prompts),
         block_len=block_len,
         n_prompts=len(ids),
         has_bos=bool(prompts.protocol["bos"]),
         induction_heads=induction,
-        without=ablate_heads(model, induction, ids, block_len=block_len),
-        each=ablate_each(model, heads, ids, block_len=block_len),
+        without=ablations.together(induction),
+        each=ablations.each(heads),
     )
 
 
