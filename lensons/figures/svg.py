@@ -16,7 +16,6 @@ from markupsafe import Markup
 from lensons.figures.markup import asset, render, three_digits
 
 _CHARACTER = 7.3  # width of a 12 px monospaced character
-_LEAST = 0.63  # how far a picture shrinks on a narrow screen, and no further: 12 px letters stay 7.5 px, and it scrolls
 _MOST_CELLS = 64  # tokens above which cells become one image
 
 
@@ -58,7 +57,6 @@ def heat_map(
         margin=margin,
         row=row,
         causal=causal,
-        least=_LEAST,
         alt=alt,
         hatch=f"hatch-{n}-{len(alt)}",
     )
@@ -97,7 +95,7 @@ def token_chips(labels: Sequence[str], values: np.ndarray, shades: np.ndarray, *
             }
         )
         x += size + gap
-    return render("tokens.svg.j2", chips=chips, width=width, height=height, total=y + height, least=_LEAST, alt=alt)
+    return render("tokens.svg.j2", chips=chips, width=width, height=height, total=y + height, alt=alt)
 
 
 def head_grid(values: np.ndarray, *, alt: str, best: Sequence[tuple[int, int]] = ()) -> Markup:

@@ -72,22 +72,23 @@ def test_print_is_ink_on_paper(opened, tmp_path, toy, scheme):
     assert page.locator("summary, input[type=checkbox]").first.is_hidden()
 
 
-def test_twice_the_size(opened, tmp_path, toy):
-    """At 200 % (1280 px wide, so 640 of the page's own) nothing scrolls sideways, and labels stay 7.5 px or more."""
-    page = opened(
-        lensons.AttentionLesson(toy).save(tmp_path / "x.html"),
-        viewport={"width": 640, "height": 400},
-        device_scale_factor=2,
-    )
+@pytest.mark.parametrize("width", [360, 640], ids=["phone", "200 percent"])
+@pytest.mark.parametrize("lesson", [lensons.AttentionLesson, lensons.InductionLesson])
+def test_small_screens(opened, tmp_path, toy, lesson, width):
+    """On a phone, and at 200 % (1280 px are then 640 of the page's own), nothing scrolls sideways, and no label of a
+    picture, with every answer and fold opened, is smaller than 7.5 px."""
+    page = opened(lesson(toy).save(tmp_path / "x.html"), viewport={"width": width, "height": 640})
     page.wait_for_selector("[data-painted]")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 640
     smallest = page.evaluate(
-        """() => Math.min(...[...document.querySelectorAll('svg text')]
+        """() => { for (const e of document.querySelectorAll('[hidden]')) e.hidden = false;
+        for (const e of document.querySelectorAll('details')) e.open = true;
+        return Math.min(...[...document.querySelectorAll('svg text')]
             .filter(e => e.getBoundingClientRect().width > 0)
             .map(e => { const { a, b } = e.getScreenCTM(); // some are turned
-                return parseFloat(getComputedStyle(e).fontSize) * Math.hypot(a, b); }))"""
+                return parseFloat(getComputedStyle(e).fontSize) * Math.hypot(a, b); })); }"""
     )
     assert smallest >= 7.5
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 def test_drawn_stronger_faint_cells_are_seen(opened, tmp_path):
