@@ -1,7 +1,10 @@
 """Figures of the site's own pages; the directive lensons-figure calls these functions."""
 
+import torch
+
 import lensons
-from lensons.figures import Figure, pattern_figure
+from lensons.ablation import token_losses as losses_of
+from lensons.figures import Figure, pattern_figure, token_values_figure
 
 SENTENCE = "The animal didn't cross the street because it was too tired."
 
@@ -23,3 +26,18 @@ def previous_token_head() -> Figure:
 def induction_heads() -> Figure:
     """Every head of the toy model, coloured by its induction score."""
     return lensons.score_heads("toy", n_prompts=8).figure("induction")
+
+
+def token_losses() -> Figure:
+    """How surprised the toy model is by each token of a sentence that comes twice."""
+    model = lensons.load_model("toy")
+    tokens = lensons.trace(model, "The dog was too tired. The dog was too tired.").tokens
+    losses = losses_of(model, torch.tensor([tokens.ids]))[0]
+    return token_values_figure(
+        tokens,
+        [float("nan"), *losses.tolist()],
+        what="loss",
+        unit="nats",
+        title="How surprised the toy model is",
+        caption="The darker, the more. Dashed: the first token, which nothing predicts.",
+    )

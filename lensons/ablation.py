@@ -123,7 +123,24 @@ def ablate_each(
 def token_losses(
     model: LoadedModel, ids: Int[Tensor, "batch pos"], hooks: dict[tuple[Stage, int], Hook] | None = None
 ) -> Float[Tensor, "batch pred"]:
-    """The loss of each predicted token, in nats: entry p is for the token at position p + 1."""
+    """The loss of each predicted token, in nats: 0 is no surprise, ln(d_vocab) is what guessing blindly costs.
+
+    Args:
+        model: what :func:`lensons.load_model` gave.
+        ids: token ids, [batch, pos], without padding.
+        hooks: changes to make on the way, for each stage and layer; None: the model as it is.
+
+    Returns:
+        [batch, pos - 1]: entry p is for the token at position p + 1. Nothing predicts the first one.
+
+    Raises:
+        InputError: a hook stopped the pass before there were logits.
+
+    Example:
+        >>> model = lensons.load_model("toy")
+        >>> token_losses(model, torch.tensor([lensons.trace(model, "It was tired.").tokens.ids])).shape
+        torch.Size([1, 4])
+    """
     logits = model.run(ids, hooks)
     if logits is None:
         raise InputError("the pass was stopped before the logits")
