@@ -46,8 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         found[name] = PARTS[name](setting)
         found["seconds"][name] = round(time.perf_counter() - start, 1)
         found["load"][name] = round(os.getloadavg()[1], 2)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        options.output.parent.mkdir(parents=True, exist_ok=True)  # after each part: an interrupt loses only the rest
+        options.output.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(report.tables(found))
 
 
