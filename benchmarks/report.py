@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.budgets import measured
+
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results" / "latest.json"
 PAGE = ROOT / "docs" / "about" / "neighbours.md"
@@ -42,6 +44,8 @@ lensons itself, as in a notebook, it is the row "own drawing" above.
 def tables(found: dict[str, Any]) -> str:
     """All tables, one after another."""
     parts = [_machine(found)]
+    if not found["small"]:
+        parts += _budgets(found)
     parts += [make(found[name]) for name, make in SECTIONS.items() if name in found]
     better = _where_others_are_better(found)
     if better:
@@ -64,6 +68,22 @@ def _machine(found: dict[str, Any]) -> str:
         f"{about['torch_threads']} thread{'s' if about['torch_threads'] > 1 else ''}, {load}; Python "
         f"{about['python']}, {versions}.{note}"
     )
+
+
+def _budgets(found: dict[str, Any]) -> list[str]:
+    """What was asked beforehand, and whether it was kept."""
+    values = measured(found)
+    if not values:
+        return []
+    rows = [
+        (budget.what, budget.unit, _digits(budget.bound), _digits(value), "yes" if value <= budget.bound else "**no**")
+        for budget, value in values
+    ]
+    return [
+        "## What was asked of lensons",
+        "Bounds that were set before anything was built. The sections below say how each was measured.",
+        _table(("what", "in", "at most", "measured", "kept"), rows),
+    ]
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

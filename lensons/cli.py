@@ -26,6 +26,9 @@ _LESSONS = {"attention": "AttentionLesson", "induction": "InductionLesson"}
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
+    # A terminal or a pipe with a narrow encoding shows \u2423 for what it cannot: better than half an answer.
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors in ("strict", "surrogateescape"):
+        sys.stdout.reconfigure(errors="backslashreplace")
     options = _parser().parse_args(arguments)
     try:
         options.run(options)

@@ -8,7 +8,6 @@ class, and asks for a *stage* of attention in a layer, never for the name of a h
 import copy
 import importlib.metadata
 import os
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from lensons.errors import AttentionMissingError, InputError, ModelError
+from lensons.hub import ALLOWED, HUB_IDS, first_line, locate, weight_files
 
 Stage = Literal["q", "k", "v", "scores", "pattern", "z", "attn_out"]
 """A moment of attention at which the model can be watched.
@@ -32,21 +32,7 @@ scaling and mask, [batch, head, query, key]. ``pattern``: after softmax. ``z``: 
 Hook = Callable[[Tensor], Tensor | None]
 """Sees a stage's value; what it returns, if anything, takes that value's place."""
 
-_HUB_IDS = {
-    "gpt2": "openai-community/gpt2",
-    "gpt2-small": "openai-community/gpt2",
-    "gpt2-medium": "openai-community/gpt2-medium",
-    "gpt2-large": "openai-community/gpt2-large",
-    "gpt2-xl": "openai-community/gpt2-xl",
-    "distilgpt2": "distilbert/distilgpt2",
-}
 _MAJORS = {"3", "4"}
-_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+", re.ASCII)
-_HUB_FILES = ["*.json", "*.safetensors", "merges.txt", "vocab.txt"]
-_ALLOWED = (
-    'Allowed are "gpt2", "toy", a folder in Hugging Face format, a Hugging Face name such as '
-    '"EleutherAI/pythia-70m", or a HookedTransformer or TransformerBridge that you already have.'
-)
 # Hugging Face's names for activations, and TransformerLens' names for the same functions.
 _ACTIVATIONS = {
     "gelu_new": "gelu_new",
@@ -368,8 +354,12 @@ def load_model(
             )
         return as_model(name)
     if isinstance(name, str | os.PathLike):
-        folder, label, found_revision = _locate(os.fspath(name), revision)
-        return _from_folder(folder, label, found_revision, processed, torch.device(device or "cpu"))
+        if not isinstance(processed, bool):
+            raise InputError(f"processed={processed!r:.100} was given. Allowed are True and False.")
+        place = _device("cpu" if device is None else device)
+        folder, label, found_revision = locate(os.fspath(name), revision)
+        with torch.random.fork_rng(devices=[]):  # weights that are drawn first and then overwritten
+            return _from_folder(folder, label, found_revision, processed, place)
     raise _not_a_model(name)
 
 
@@ -388,71 +378,8 @@ def as_model(given: Any) -> LoadedModel:
 def model_names() -> dict[str, str]:
     """The names :func:`load_model` knows without a path, and where each comes from."""
     return {"toy": "ships with lensons, needs no network"} | {
-        name: f"Hugging Face hub, {hub_id}" for name, hub_id in _HUB_IDS.items()
+        name: f"Hugging Face hub, {hub_id}" for name, hub_id in HUB_IDS.items()
     }
-
-
-# --- finding the files ------------------------------------------------------------------------------------------
-
-
-def _locate(name: str, revision: str | None) -> tuple[Path, str, str | None]:
-    """The folder with the model's files, what to call the model, and its revision on the hub."""
-    if name == "toy":
-        from lensons.toy import toy_folder
-
-        return toy_folder(), "toy", None
-    if name in _HUB_IDS:
-        folder = _from_hub(name, _HUB_IDS[name], revision)
-        return folder, "gpt2" if name == "gpt2-small" else name, folder.name
-    path = Path(name).expanduser()
-    if name and path.is_dir():
-        return path, path.resolve().name, None
-    if _HUB_ID.fullmatch(name) and not path.exists():
-        folder = _from_hub(name, name, revision)
-        return folder, name, folder.name
-    if path.is_file():
-        raise ModelError(f"{name!r} is a file. A model is a folder in Hugging Face format. Give the folder it is in.")
-    raise ModelError(f'There is no model or folder {name!r}. {_ALLOWED} To go on without a network, use "toy".')
-
-
-def _from_hub(name: str, hub_id: str, revision: str | None) -> Path:
-    """The snapshot in this machine's hub cache; downloaded first, with a progress bar, where it is not there."""
-    from huggingface_hub import snapshot_download
-
-    tried = []
-    # "gpt2" is the same repository's older name, and what older programs left in the cache.
-    for cached_id in dict.fromkeys((hub_id, name)):
-        try:
-            folder = Path(snapshot_download(cached_id, revision=revision, local_files_only=True))
-        except Exception as error:  # the hub client has a dozen kinds, all of which mean "not in the cache"
-            tried.append(f"the local cache for {cached_id} ({_first_line(error)})")
-            continue
-        if (folder / "config.json").is_file() and _weight_files(folder):
-            return folder
-        tried.append(f"the local cache for {cached_id} (incomplete: {folder})")
-    if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
-        tried.append("no download, since HF_HUB_OFFLINE is set")
-    else:
-        try:
-            folder = Path(snapshot_download(hub_id, revision=revision, allow_patterns=_HUB_FILES))
-        except Exception as error:
-            tried.append(f"the Hugging Face hub ({type(error).__name__}: {_first_line(error)})")
-        else:
-            if (folder / "config.json").is_file() and _weight_files(folder):
-                return folder
-            tried.append(f"the Hugging Face hub ({hub_id} has no config.json with *.safetensors)")
-    raise ModelError(
-        f'{name!r} could not be had. Tried: {"; ".join(tried)}. Two ways on: load_model("toy") needs no network; '
-        "or give the folder of a copy that has config.json, model.safetensors and the tokenizer's files."
-    )
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
-
-
-def _weight_files(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.safetensors"))
 
 
 # --- from files to a model --------------------------------------------------------------------------------------
@@ -461,7 +388,7 @@ def _weight_files(folder: Path) -> list[Path]:
 def _from_folder(folder: Path, name: str, revision: str | None, processed: bool, device: torch.device) -> LoadedModel:
     for needed, present in (
         ("config.json", (folder / "config.json").is_file()),
-        ("model.safetensors", bool(_weight_files(folder))),
+        ("model.safetensors", bool(weight_files(folder))),
     ):
         if not present:
             raise ModelError(
@@ -482,7 +409,7 @@ def _from_folder(folder: Path, name: str, revision: str | None, processed: bool,
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     except Exception as error:  # broken JSON, a truncated or mismatched weight file, an unknown architecture ...
         raise ModelError(
-            f"The model in {str(folder)!r} cannot be read ({type(error).__name__}: {_first_line(error)}). "
+            f"The model in {str(folder)!r} cannot be read ({type(error).__name__}: {first_line(error)}). "
             "Needed are a complete config.json, model.safetensors and tokenizer of one causal language model. "
             "Save or download it again."
         ) from error
@@ -534,7 +461,7 @@ def _from_hugging_face(
         except Exception as error:
             raise ModelError(
                 f"TransformerLens cannot run {type(hf_model).__name__} ({type(error).__name__}: "
-                f"{_first_line(error)}). Allowed are causal language models that it supports. "
+                f"{first_line(error)}). Allowed are causal language models that it supports. "
                 "Try another model, or score Hugging Face's own attentions with lensons.scores."
             ) from error
         if processed:
@@ -597,6 +524,19 @@ def _hooked_config(config: Any, name: str, device: torch.device) -> Any | None:
     )
 
 
+def _device(given: object) -> torch.device:
+    """A device that exists here; asked before anything is loaded, since loading takes a while."""
+    try:
+        place = torch.device(given)  # type: ignore[call-overload]
+        torch.empty(1, device=place)
+    except Exception as error:  # a name that is none, a device that is not here, torch built without it ...
+        raise ModelError(
+            f'device={given!r:.100} cannot be used ({first_line(error)}). Allowed are "cpu", or another device that '
+            "torch finds on this machine. Leave it out for the CPU."
+        ) from error
+    return place
+
+
 def _wrap(raw: Any, name: str, revision: str | None, processed: bool) -> LoadedModel:
     cfg = raw.cfg
     rotary = getattr(cfg, "positional_embedding_type", "standard") == "rotary"
@@ -655,10 +595,10 @@ def _not_a_model(given: object) -> InputError:
         attention = getattr(given.config, "_attn_implementation", None)  # type: ignore[attr-defined]
         return InputError(
             f'A Hugging Face {kind} was given (its attention is {attention!r}, and lensons needs "eager"). '
-            f"{_ALLOWED} Write it with save_pretrained() together with its tokenizer, and give that folder: "
+            f"{ALLOWED} Write it with save_pretrained() together with its tokenizer, and give that folder: "
             "it is then loaded with eager attention."
         )
-    return InputError(f"{given!r:.100} (a {kind}) is not a model. {_ALLOWED}")
+    return InputError(f"{given!r:.100} (a {kind}) is not a model. {ALLOWED}")
 
 
 def copy_of(model: LoadedModel) -> LoadedModel:

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from benchmarks import report
+from benchmarks.budgets import BUDGETS, measured
 from benchmarks.measure import compare, peak_bytes
 from benchmarks.neighbours import TOOLS, patterns
 from tests.conftest import ROOT
@@ -73,6 +74,14 @@ def test_made_up_patterns_are_patterns():
     torch.testing.assert_close(pattern.sum(-1), torch.ones(2, 3, 7))
     assert not pattern.triu(1).any()
     assert torch.equal(pattern, patterns(2, 3, 7)[1])
+
+
+def test_every_budget_was_measured():
+    """The committed figures answer each bound of the design, and the page has a line for each."""
+    answered = measured(json.loads(report.RESULTS.read_text(encoding="utf-8")))
+    assert [budget.what for budget, _ in answered] == [budget.what for budget in BUDGETS]
+    page = report.PAGE.read_text(encoding="utf-8")
+    assert all(f"| {budget.what} |" in page for budget in BUDGETS)
 
 
 def test_the_page_is_what_was_measured():

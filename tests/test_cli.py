@@ -159,3 +159,17 @@ def test_standard_output_is_pure_in_a_real_process():
     )
     assert run.returncode == 0, run.stderr
     json.loads(run.stdout)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "cp437", "utf-8"])
+def test_a_narrow_terminal(encoding):
+    """Tokens that the terminal's encoding lacks are written as escapes; nothing fails half way."""
+    done = subprocess.run(
+        [sys.executable, "-m", "lensons", "trace", "caf\u00e9 \U0001f642"],
+        env=os.environ | {"PYTHONIOENCODING": encoding},
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr
+    shown = done.stdout.decode(encoding)
+    assert "looks at" in shown
+    assert ("\\u2423" in shown) == (encoding != "utf-8"), "the mark of a space, or its escape"

@@ -120,6 +120,11 @@ def test_a_half_downloaded_cache_is_not_used(gpt2_folder, tmp_path, monkeypatch)
         ("", "no model or folder"),
         ("./missing", "no model or folder"),
         ("a/b/c", "no model or folder"),
+        ("~nobody-of-that-name", "no model or folder"),
+        ("a" * 5000, "no model or folder"),
+        ("a" * 3000 + "/" + "b" * 3000, "no model or folder"),
+        ("a\0b", "no model or folder"),
+        ("\ud800", "no model or folder"),
     ],
 )
 def test_unknown_names_are_one_clear_error(name, says, tmp_path, monkeypatch):
@@ -128,6 +133,44 @@ def test_unknown_names_are_one_clear_error(name, says, tmp_path, monkeypatch):
     with pytest.raises(ModelError, match=says) as caught:
         load_model(name)
     assert "toy" in str(caught.value)
+    assert len(str(caught.value)) < 800, "a long name is not said in full"
+
+
+@pytest.mark.loose
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"device": "banana"}, ModelError, "device='banana' cannot be used"),
+        ({"device": ""}, ModelError, "device='' cannot be used"),
+        ({"device": 3.5}, ModelError, "cannot be used"),
+        ({"processed": "no"}, InputError, "processed='no' was given. Allowed are True and False"),
+        ({"revision": "main"}, InputError, "not on the hub"),
+        ({"revision": 7}, InputError, "a branch, a tag or a commit"),
+        ({"revision": " "}, InputError, "a branch, a tag or a commit"),
+    ],
+)
+def test_odd_options_are_one_clear_error(options, error, says):
+    """A device that is not here, "no" for False, a revision of what has none: refused before anything is loaded."""
+    with pytest.raises(error, match=says):
+        load_model("toy", **options)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
+def test_a_device_that_is_not_here():
+    """Asking for a graphics processor on a machine without one names the way on, and loads nothing first."""
+    with pytest.raises(ModelError, match="Leave it out for the CPU"):
+        load_model("no/such-model", device="cuda")
+
+
+def test_loading_leaves_torch_alone():
+    """Loading a model draws no random numbers of the caller's, and changes no default of torch's."""
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    before = (torch.get_default_dtype(), torch.get_num_threads(), torch.is_grad_enabled())
+    load_model("toy")
+    assert torch.equal(torch.rand(3), expected)
+    assert before == (torch.get_default_dtype(), torch.get_num_threads(), torch.is_grad_enabled())
 
 
 def _without(name):

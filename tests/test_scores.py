@@ -400,6 +400,15 @@ def test_mass_share_is_the_detectors(kind, ids, seed):
         (lambda: scores.score("entropy", torch.eye(3), measure="mass_share"), "no targets"),
         (lambda: scores.chance("previous"), "not a kind"),
         (lambda: scores.chance("previous_token"), "How many positions"),
+        (lambda: scores.chance("previous_token", n_pos=0), "n_pos=0 was given"),
+        (lambda: scores.chance("previous_token", n_pos=-1), "n_pos=-1 was given"),
+        (lambda: scores.chance("previous_token", n_pos=2.0), "n_pos=2.0 was given"),
+        (lambda: scores.chance("previous_token", n_pos=True), "n_pos=True was given"),
+        (lambda: scores.chance("first_token", [1, 2], attention_mask=[0, -10000]), "from -10000 to 0"),
+        (lambda: scores.chance("first_token", [1, 2], attention_mask=[2, 1]), "1 for a real token"),
+        (lambda: scores.chance("first_token", [1, 2], attention_mask=[0.0, 1.0]), "float32"),
+        (lambda: scores.targets("induction", [[1, 1]] * 3, bos=torch.tensor([[True, False]] * 2)), "shaped like"),
+        (lambda: scores.targets("induction", [torch.tensor([1, 2]), torch.tensor([3])]), "cannot be read"),
         (lambda: scores.targets("induction", n_pos=4), "no token_ids"),
         (lambda: scores.targets("first_token", [1, 2], attention_mask=[1, 1, 1]), "same shape"),
     ],
@@ -409,6 +418,13 @@ def test_bad_input_is_one_clear_error(call, says):
     with pytest.raises(InputError, match=says) as caught:
         call()
     assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.loose
+def test_numpys_bool_is_a_bool():
+    """np.True_, as a comparison of arrays gives it, is as good as True."""
+    ids = [50, 1, 2, 1]
+    assert torch.equal(scores.targets("induction", ids, bos=np.True_), scores.targets("induction", ids, bos=True))
 
 
 def test_arrays_and_lists_are_read_too():

@@ -44,6 +44,8 @@ class Positions:
         shapes = [tuple(t.shape) for t in (ids, mask) if t is not None]
         if n_pos is None and not shapes:
             raise InputError(f"How many positions? {kind} was asked for with neither token_ids nor n_pos. Give one.")
+        if n_pos is not None and (isinstance(n_pos, bool) or not hasattr(n_pos, "__index__") or n_pos < 1):
+            raise InputError(f"n_pos={n_pos!r:.100} was given. Allowed are whole numbers from 1: how many positions.")
         length = shapes[0][-1] if shapes else int(n_pos or 0)
         if n_pos is not None and n_pos != length:
             raise InputError(
@@ -63,20 +65,27 @@ class Positions:
         self.ids = None if ids is None else ids.expand(rows, length)
         self.real = torch.ones(rows, length, dtype=torch.bool, device=device)
         if mask is not None:
+            if mask.dtype != torch.bool and not bool(((mask == 0) | (mask == 1)).all()):
+                raise InputError(
+                    f"attention_mask holds numbers from {mask.min().item()} to {mask.max().item()}. Allowed are 1 for "
+                    "a real token and 0 for a pad, as a tokenizer gives them."
+                )
             self.real = (mask != 0).expand(rows, length).to(device)
         self.special = self._marked(bos, rows, length, device) & self.real
         self.n = length
 
     def _marked(self, bos: object, rows: int, length: int, device: torch.device) -> Bool[Tensor, "batch pos"]:
         if isinstance(bos, Tensor):
-            if bos.dtype != torch.bool or bos.shape[-1] != length or bos.ndim > 2:
+            if bos.dtype != torch.bool or bos.ndim not in (1, 2) or not _goes_with(bos.shape, rows, length):
                 raise InputError(
                     f"bos is a {bos.dtype} tensor shaped {list(bos.shape)}. Allowed are True, False, or a bool tensor "
                     f"shaped like token_ids, whose last axis is {length}."
                 )
             return bos.to(device).expand(rows, length)
-        if not isinstance(bos, bool):
-            raise InputError(f"bos={bos!r} was given. Allowed are True, False, or a bool tensor shaped like token_ids.")
+        if type(bos).__name__ not in ("bool", "bool_"):  # Python's or NumPy's; 1 and "yes" are no answers
+            raise InputError(
+                f"bos={bos!r:.100} was given. Allowed are True, False, or a bool tensor shaped like token_ids."
+            )
         return self.first() if bos else torch.zeros(rows, length, dtype=torch.bool, device=device)
 
     def first(self) -> Bool[Tensor, "batch pos"]:
@@ -96,6 +105,11 @@ class Positions:
         ordinary = self.real & ~self.special
         same = self.ids[:, :, None] == self.ids[:, None, :]
         return same & ordinary[:, :, None] & ordinary[:, None, :]
+
+
+def _goes_with(shape: tuple[int, ...], rows: int, length: int) -> bool:
+    """Whether one row for all prompts, or one row for each, of that many positions."""
+    return shape[-1] == length and (len(shape) == 1 or shape[0] in (1, rows))
 
 
 def _matrix(given: object, name: str) -> Int[Tensor, "*batch pos"]:
