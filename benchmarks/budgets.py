@@ -69,7 +69,7 @@ BUDGETS = (
         lambda found: found["lesson"]["lesson, text to HTML"]["toy"]["page_megabytes"],
     ),
     Budget(
-        "data of 144 heads x 100 tokens in a page",
+        "what 144 heads x 100 tokens add to a page, with the picture for scripts off",
         "megabytes",
         1,
         lambda found: found["pages"]["144 x 100"]["lensons, own drawing"]["without the fixed part"],
