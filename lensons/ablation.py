@@ -139,7 +139,7 @@ def token_losses(
     Example:
         >>> model = lensons.load_model("toy")
         >>> token_losses(model, torch.tensor([lensons.trace(model, "It was tired.").tokens.ids])).shape
-        torch.Size([1, 4])
+        torch.Size([1, 5])
     """
     logits = model.run(ids, hooks)
     if logits is None:
