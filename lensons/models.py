@@ -528,7 +528,7 @@ def _device(given: object) -> torch.device:
     """A device that exists here; asked before anything is loaded, since loading takes a while."""
     try:
         place = torch.device(given)  # type: ignore[call-overload]
-        torch.empty(1, device=place)
+        torch.zeros(1, device=place).item()  # the number has to come back: "meta" holds none
     except Exception as error:  # a name that is none, a device that is not here, torch built without it ...
         raise ModelError(
             f'device={given!r:.100} cannot be used ({first_line(error)}). Allowed are "cpu", or another device that '

@@ -142,6 +142,7 @@ def test_unknown_names_are_one_clear_error(name, says, tmp_path, monkeypatch):
     [
         ({"device": "banana"}, ModelError, "device='banana' cannot be used"),
         ({"device": ""}, ModelError, "device='' cannot be used"),
+        ({"device": "meta"}, ModelError, "device='meta' cannot be used"),
         ({"device": 3.5}, ModelError, "cannot be used"),
         ({"processed": "no"}, InputError, "processed='no' was given. Allowed are True and False"),
         ({"revision": "main"}, InputError, "not on the hub"),
