@@ -11,7 +11,8 @@ from torch import Tensor
 from lensons.errors import InputError
 from lensons.heads import HeadName, parse_head
 from lensons.models import Hook, LoadedModel, Stage, as_model
-from lensons.prompts import Batch, given_prompts, repeated_blocks, whole_number
+from lensons.options import whole_number
+from lensons.prompts import Batch, given_prompts, repeated_blocks
 from lensons.scoring import HeadScores, score_heads
 from lensons.tracing import HeadTrace, trace
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from lensons.errors import InputError
 from lensons.models import LoadedModel
+from lensons.options import whole_number
 from lensons.tokens import tokenize
 
 N_PROMPTS = 32
@@ -51,17 +52,6 @@ class Batch:
     def special(self, special_ids: frozenset[int]) -> Tensor:
         """Where a token stands for no text, [batch, pos]."""
         return torch.isin(self.ids, torch.tensor(sorted(special_ids), dtype=self.ids.dtype))
-
-
-def whole_number(name: str, value: object, low: int, high: int | None = None) -> int:
-    """An option that must be a whole number in a range; one clear error where it is not."""
-    span = f"from {low}" + ("" if high is None else f" to {high:,}")
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise InputError(f"{name}={value!r} was given. Allowed are whole numbers {span}.")
-    number = int(value.__index__())
-    if number < low or (high is not None and number > high):
-        raise InputError(f"{name}={number} was given. Allowed are whole numbers {span}. Choose one of those.")
-    return number
 
 
 def repeated_blocks(

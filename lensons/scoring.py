@@ -17,7 +17,8 @@ from lensons.axes import LayerHead
 from lensons.errors import InputError, MissingPackageError
 from lensons.heads import HeadName
 from lensons.models import Hook, LoadedModel, Stage, as_model
-from lensons.prompts import Batch, Prompts, given_prompts, repeated_blocks, whole_number
+from lensons.options import whole_number
+from lensons.prompts import Batch, Prompts, given_prompts, repeated_blocks
 from lensons.scores import KINDS
 from lensons.scores.targets import Positions, find_targets
 

@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float32, Int
 from torch import Tensor
 
 from lensons.errors import InputError
+from lensons.options import whole_number
 
 Kind = Literal["previous_token", "duplicate_token", "induction", "first_token", "current_token", "entropy"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -44,8 +45,7 @@ class Positions:
         shapes = [tuple(t.shape) for t in (ids, mask) if t is not None]
         if n_pos is None and not shapes:
             raise InputError(f"How many positions? {kind} was asked for with neither token_ids nor n_pos. Give one.")
-        if n_pos is not None and (isinstance(n_pos, bool) or not hasattr(n_pos, "__index__") or n_pos < 1):
-            raise InputError(f"n_pos={n_pos!r:.100} was given. Allowed are whole numbers from 1: how many positions.")
+        n_pos = None if n_pos is None else whole_number("n_pos", n_pos, 1)
         length = shapes[0][-1] if shapes else int(n_pos or 0)
         if n_pos is not None and n_pos != length:
             raise InputError(
@@ -54,7 +54,7 @@ class Positions:
             )
         batch = max((shape[0] for shape in shapes if len(shape) == 2), default=0)
         for name, given in (("token_ids", ids), ("attention_mask", mask)):
-            if given is not None and (given.shape[-1] != length or (given.ndim == 2 and len(given) not in (1, batch))):
+            if given is not None and not _goes_with(given.shape, batch, length):
                 raise InputError(
                     f"{name} is shaped {list(given.shape)}, which does not go with {batch or 1} x {length} positions. "
                     "token_ids and attention_mask must have the same shape."

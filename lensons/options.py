@@ -1,0 +1,14 @@
+"""Reading options: what a caller may give for a number, said in one place."""
+
+from lensons.errors import InputError
+
+
+def whole_number(name: str, value: object, low: int, high: int | None = None) -> int:
+    """An option that must be a whole number in a range; one clear error where it is not."""
+    span = f"from {low}" + ("" if high is None else f" to {high:,}")
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise InputError(f"{name}={value!r:.100} was given. Allowed are whole numbers {span}.")
+    number = int(value.__index__())
+    if number < low or (high is not None and number > high):
+        raise InputError(f"{name}={number} was given. Allowed are whole numbers {span}. Choose one of those.")
+    return number
