@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, overload
 
 import torch
 from jaxtyping import Float, Int
@@ -134,6 +134,20 @@ class LoadedModel:
             },
             "versions": versions,
         }
+
+    @overload
+    def run(
+        self, ids: Int[Tensor, "batch pos"], hooks: Mapping[tuple[Stage, int], Hook] | None = None
+    ) -> Float[Tensor, "batch pos d_vocab"]: ...
+
+    @overload
+    def run(
+        self,
+        ids: Int[Tensor, "batch pos"],
+        hooks: Mapping[tuple[Stage, int], Hook] | None = None,
+        *,
+        stop_after: tuple[Stage, int] | None,
+    ) -> Float[Tensor, "batch pos d_vocab"] | None: ...
 
     def run(
         self,
@@ -484,8 +498,7 @@ def _known_version() -> None:
 
 def _must_agree(model: LoadedModel, ids: Tensor, expected: Tensor) -> None:
     """A config switch that TransformerLens does not follow would give another model's numbers: refuse it."""
-    logits = model.run(ids)
-    off = float("inf") if logits is None else float((logits.cpu().log_softmax(-1) - expected).abs().max())
+    off = float((model.run(ids).cpu().log_softmax(-1) - expected).abs().max())
     # float32 adds up to some 1e-4 over a deep model; a forgotten switch is off by far more.
     if not off <= 1e-2:
         raise ModelError(

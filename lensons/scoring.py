@@ -401,7 +401,8 @@ class _Reducer:
         self.kinds = list(found)
         cells = [found[kind].flatten(1).float() for kind in self.kinds if kind != "entropy"]
         self.cells = torch.stack(cells, dim=-1).to(device) if cells else None  # [batch, cell, kind]
-        self.spread = found["entropy"].to(device) if "entropy" in found else None
+        # Of each query that counts, how many keys it can see.
+        self.n_keys = found["entropy"].sum(-1)[:, None].to(device) if "entropy" in found else torch.zeros(0)
 
     def __call__(self, pattern: Float[Tensor, "batch head query key"]) -> Float[Tensor, "batch kind head"]:
         pattern = pattern.float()
@@ -411,11 +412,8 @@ class _Reducer:
         return torch.stack(columns, dim=1)
 
     def _entropy(self, pattern: Float[Tensor, "batch head query key"]) -> Float[Tensor, "batch head"]:
-        if self.spread is None:
-            raise InputError("entropy was not asked for")
         nats = torch.special.entr(pattern).sum(-1)
-        keys = self.spread.sum(-1)[:, None]
-        return torch.where(keys > 0, nats / keys.clamp(min=2).log(), 0).sum(-1).double()
+        return torch.where(self.n_keys > 0, nats / self.n_keys.clamp(min=2).log(), 0).sum(-1).double()
 
 
 def _with_progress(batches: list[Batch], progress: bool | None) -> Iterable[Batch]:

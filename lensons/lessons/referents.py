@@ -226,8 +226,6 @@ def _right_answers(model: LoadedModel, pairs: Sequence[ItPair], without: HeadNam
     for start in range(0, len(prompts), _BATCH):
         chunk = prompts[start : start + _BATCH]
         logits = model.run(Batch.of(chunk).ids, hooks)
-        if logits is None:  # only where a pass is stopped, which this one is not
-            continue
         for offset, prompt in enumerate(chunk):
             last = logits[offset, len(prompt) - 1]
             right.append(bool(last[wanted[start + offset]] > last[others[start + offset]]))

@@ -40,8 +40,9 @@ class Positions:
             raise InputError(f"{kind!r} is not a kind of score. Allowed are {', '.join(KINDS)}. Choose one of those.")
         ids = None if token_ids is None else _matrix(token_ids, "token_ids")
         mask = None if attention_mask is None else _matrix(attention_mask, "attention_mask")
-        if kind in NEEDS_IDS and ids is None:
-            raise InputError(f"{kind} compares tokens, but no token_ids were given. Pass the ids the pattern is for.")
+        self.kind, self.ids = kind, ids
+        if kind in NEEDS_IDS:
+            self.known_ids()
         shapes = [tuple(t.shape) for t in (ids, mask) if t is not None]
         if n_pos is None and not shapes:
             raise InputError(f"How many positions? {kind} was asked for with neither token_ids nor n_pos. Give one.")
@@ -98,13 +99,22 @@ class Positions:
         latest = places.masked_fill(~self.real, -1).cummax(-1).values
         return torch.cat([torch.full_like(latest[:, :1], -1), latest[:, :-1]], dim=-1)
 
-    def repeats(self) -> Bool[Tensor, "batch query key"]:
-        """Where the key holds the same token as the query, and either is an ordinary token. In any order."""
+    def known_ids(self) -> Int[Tensor, "*batch pos"]:
+        """The ids, where a kind cannot do without."""
         if self.ids is None:
-            raise InputError("Tokens are compared here, but no token_ids were given. Pass them.")
-        ordinary = self.real & ~self.special
-        same = self.ids[:, :, None] == self.ids[:, None, :]
-        return same & ordinary[:, :, None] & ordinary[:, None, :]
+            raise InputError(
+                f"{self.kind} compares tokens, but no token_ids were given. Pass the ids the pattern is for."
+            )
+        return self.ids
+
+    def same_token(self, ordinary: Bool[Tensor, "batch pos"]) -> Bool[Tensor, "batch query key"]:
+        """Where the key holds the same token as the query, and both are among the ordinary ones. In any order."""
+        ids = self.known_ids()
+        return (ids[:, :, None] == ids[:, None, :]) & ordinary[:, :, None] & ordinary[:, None, :]
+
+    def repeats(self) -> Bool[Tensor, "batch query key"]:
+        """The same, where neither a pad nor a special token is ordinary."""
+        return self.same_token(self.real & ~self.special)
 
 
 def _goes_with(shape: tuple[int, ...], rows: int, length: int) -> bool:
@@ -165,9 +175,7 @@ def find_detector_targets(kind: str, at: Positions) -> Bool[Tensor, "batch query
     causal = torch.ones(at.n, at.n, dtype=torch.bool, device=at.real.device).tril()
     plain = at.real[:, :, None] & at.real[:, None, :]
     if kind in NEEDS_IDS:
-        if at.ids is None:
-            raise InputError(f"{kind} compares tokens, but no token_ids were given. Pass them.")
-        same = (at.ids[:, :, None] == at.ids[:, None, :]) & plain & causal.tril(-1)
+        same = at.same_token(at.real) & causal.tril(-1)
         if kind == "duplicate_token":
             return same
         previous = at.previous()
