@@ -13,7 +13,7 @@ from lensons.heads import HeadName, parse_head
 from lensons.models import Hook, LoadedModel, Stage, as_model
 from lensons.options import whole_number
 from lensons.prompts import Batch, given_prompts, repeated_blocks
-from lensons.scoring import HeadScores, score_heads
+from lensons.scoring import HeadScores, as_table, score_heads
 from lensons.tracing import HeadTrace, trace
 
 Mode = Literal["zero", "mean"]
@@ -247,8 +247,10 @@ class Ablations:
 
 
 def _names(model: LoadedModel, heads: Any) -> tuple[HeadName, ...]:
-    one = isinstance(heads, str | HeadName) or (
-        isinstance(heads, tuple) and len(heads) == 2 and all(isinstance(part, int) for part in heads)
+    one = (
+        isinstance(heads, str | HeadName)
+        or not isinstance(heads, Iterable)
+        or (isinstance(heads, tuple) and len(heads) == 2 and all(isinstance(part, int) for part in heads))
     )
     given = [heads] if one else list(heads)
     if not given:
@@ -300,8 +302,7 @@ def head_card(model: Any, head: Any, text: Any, *, table: HeadScores | None = No
     """
     model = as_model(model)
     name = parse_head(head, model.n_layers, model.n_heads)
-    if table is None:
-        table = score_heads(model, n_prompts=n_prompts)
+    table = score_heads(model, n_prompts=n_prompts) if table is None else as_table(table)
     blocks = repeated_blocks(model, n_prompts)
     ablation = ablate_heads(model, [name], [list(ids) for ids in blocks.ids], block_len=blocks.protocol["block_len"])
     short = repeated_blocks(model, 1, min(10, blocks.protocol["block_len"]), seed=1).ids[0]

@@ -5,7 +5,14 @@ import stat
 import tempfile
 from pathlib import Path
 
-from lensons.errors import FileError
+from lensons.errors import FileError, InputError
+
+
+def as_path(given: object) -> Path:
+    """A path, given as text or as a Path."""
+    if not isinstance(given, str | os.PathLike):
+        raise InputError(f"{given!r:.100} is not a path. Allowed are a text and a Path. Give one of those.")
+    return Path(given)
 
 
 def written_whole(path: str | os.PathLike[str], content: bytes | str) -> Path:
@@ -15,9 +22,10 @@ def written_whole(path: str | os.PathLike[str], content: bytes | str) -> Path:
     link: the file it points to is replaced, and keeps its permissions. A device or pipe is written into.
 
     Raises:
+        InputError: what was given is no path.
         FileError: the file cannot be written.
     """
-    target = Path(path)
+    target = as_path(path)
     temporary = None
     try:
         raw = content.encode("utf-8") if isinstance(content, str) else content

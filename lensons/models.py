@@ -8,18 +8,20 @@ class, and asks for a *stage* of attention in a layer, never for the name of a h
 import copy
 import importlib.metadata
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args, overload
 
 import torch
+from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from lensons.errors import AttentionMissingError, InputError, ModelError
 from lensons.hub import ALLOWED, HUB_IDS, first_line, locate, weight_files
+from lensons.options import yes_or_no
 
 Stage = Literal["q", "k", "v", "scores", "pattern", "z", "attn_out"]
 """A moment of attention at which the model can be watched.
@@ -194,7 +196,7 @@ class LoadedModel:
             torch.no_grad(),
             _evaluating(self.raw),
             _keeping_no_pattern(self.raw),
-            self.raw.hooks(fwd_hooks=forward),
+            _watching(self.raw, forward),
             suppress(_Stopped),
         ):
             logits = self.raw(ids.to(self.device), return_type="logits")
@@ -208,7 +210,7 @@ class LoadedModel:
     ) -> tuple[Float[Tensor, "layer head d_head d_model"], Float[Tensor, "layer d_model"]]:
         """W_O and b_O of every layer; b_O is zero where the model has none."""
         with torch.no_grad():
-            w_o = torch.stack([block.attn.W_O for block in self.raw.blocks]).detach()
+            w_o = torch.stack([_output_weight(block.attn, self.n_heads) for block in self.raw.blocks]).detach()
             biases = [getattr(block.attn, "b_O", None) for block in self.raw.blocks]
             zero = torch.zeros(self.d_model, dtype=w_o.dtype, device=w_o.device)
             b_o = torch.stack([zero if bias is None else bias for bias in biases]).detach()
@@ -278,6 +280,14 @@ class _Stopped(Exception):
     """Ends a forward pass from inside, once the last value that is needed was seen."""
 
 
+def _output_weight(attention: Any, n_heads: int) -> Float[Tensor, "head d_head d_model"]:
+    """One layer's W_O. Early bridges read a square linear layer's the wrong way round, so it is read here."""
+    layer = getattr(getattr(attention, "o", None), "original_component", None)
+    if not isinstance(layer, torch.nn.Linear):
+        return attention.W_O
+    return rearrange(attention.o.weight, "d_model (head d_head) -> head d_head d_model", head=n_heads)
+
+
 def _ignore(value: Tensor) -> None:
     """A hook that only marks that its stage was reached."""
 
@@ -297,14 +307,30 @@ def _evaluating(raw: Any) -> Iterator[None]:
     # A bridge keeps Hugging Face's model out of its own modules(), though parts of it still run.
     wrapped = getattr(raw, "original_model", None)
     parts = [*raw.modules(), *(wrapped.modules() if isinstance(wrapped, torch.nn.Module) else ())]
-    training = [part for part in parts if part.training]
-    for part in training:
+    before = [(part, part.training) for part in parts]
+    for part, _ in before:
         part.training = False
     try:
         yield
     finally:
-        for part in training:
-            part.training = True
+        for part, training in before:  # each, and wholes before their parts: early bridges hand a whole's mode down
+            part.training = training
+
+
+@contextmanager
+def _watching(raw: Any, hooks: Iterable[tuple[str, Any]]) -> Iterator[None]:
+    """Hooks for the length of one pass. Early bridges' own ``hooks()`` takes the caller's away with ours."""
+    added = []
+    try:
+        for name, hook in hooks:
+            point = raw.hook_dict[name]
+            point.add_hook(hook)
+            added.append((point, point.fwd_hooks[-1]))
+        yield
+    finally:
+        for point, handle in added:
+            handle.hook.remove()
+            point.fwd_hooks.remove(handle)
 
 
 @contextmanager
@@ -368,8 +394,7 @@ def load_model(
             )
         return as_model(name)
     if isinstance(name, str | os.PathLike):
-        if not isinstance(processed, bool):
-            raise InputError(f"processed={processed!r:.100} was given. Allowed are True and False.")
+        processed = yes_or_no("processed", processed)
         place = _device("cpu" if device is None else device)
         folder, label, found_revision = locate(os.fspath(name), revision)
         with torch.random.fork_rng(devices=[]):  # weights that are drawn first and then overwritten
@@ -452,7 +477,7 @@ def _from_hugging_face(
     ids = torch.arange(min(6, hf_model.config.vocab_size)).unsqueeze(0)
     with torch.no_grad():  # before wrapping: a bridge changes the model it wraps
         expected = hf_model(ids).logits.log_softmax(-1)
-    hooked = _hooked_config(hf_model.config, name, device)
+    hooked = _hooked_config(hf_model.config, name, processed, device)
     if hooked is not None:
         from transformer_lens import HookedTransformer
         from transformer_lens.pretrained.weight_conversions import convert_gpt2_weights
@@ -471,13 +496,16 @@ def _from_hugging_face(
         from transformer_lens.model_bridge import TransformerBridge
 
         try:
-            raw = TransformerBridge.boot_transformers(name, hf_model=hf_model, tokenizer=tokenizer, device=device)
+            # By its folder: early 3.x reads the config again, and would ask the hub for one of this name.
+            source = getattr(hf_model.config, "_name_or_path", "") or name
+            raw = TransformerBridge.boot_transformers(source, hf_model=hf_model, tokenizer=tokenizer, device=device)
         except Exception as error:
             raise ModelError(
                 f"TransformerLens cannot run {type(hf_model).__name__} ({type(error).__name__}: "
                 f"{first_line(error)}). Allowed are causal language models that it supports. "
                 "Try another model, or score Hugging Face's own attentions with lensons.scores."
             ) from error
+        raw.cfg.model_name = name
         if processed:
             raw.enable_compatibility_mode(disable_warnings=True)
     raw.eval()
@@ -508,7 +536,7 @@ def _must_agree(model: LoadedModel, ids: Tensor, expected: Tensor) -> None:
         )
 
 
-def _hooked_config(config: Any, name: str, device: torch.device) -> Any | None:
+def _hooked_config(config: Any, name: str, processed: bool, device: torch.device) -> Any | None:
     """A HookedTransformerConfig for a plain GPT-2 on TransformerLens 3.x; None where the bridge must do it."""
     if not importlib.metadata.version("transformer-lens").startswith("3.") or config.model_type != "gpt2":
         return None
@@ -526,7 +554,7 @@ def _hooked_config(config: Any, name: str, device: torch.device) -> Any | None:
         d_vocab=config.vocab_size,
         act_fn=_ACTIVATIONS[config.activation_function],
         eps=config.layer_norm_epsilon,
-        normalization_type="LN",
+        normalization_type="LNPre" if processed else "LN",
         use_attn_scale=config.scale_attn_weights,
         scale_attn_by_inverse_layer_idx=config.scale_attn_by_inverse_layer_idx,
         original_architecture="GPT2LMHeadModel",

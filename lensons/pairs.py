@@ -13,6 +13,7 @@ from itertools import product
 from typing import Literal
 
 from lensons.errors import InputError
+from lensons.options import whole_number
 
 FOLLOW_UP = " The"
 """What a next sentence begins with. After it, the right noun should be likelier than the other one."""
@@ -73,8 +74,7 @@ def it_pairs(n: int, seed: int = 0, clue: Clue = "end", split: Split = "held-out
         raise InputError(f'clue={clue!r} was given. Allowed are "end" and "front". Choose one of them.')
     nouns = [pair for pair in noun_pairs(split) if pair != LESSON_NOUNS]
     possible = list(product(nouns, VERBS, NEGATIONS, FEELINGS, SHAPES))
-    if not 1 <= n <= len(possible):
-        raise InputError(f"n={n} was given. There are 1 to {len(possible)} pairs to be had. Ask for fewer.")
+    n, seed = whole_number("n", n, 1, len(possible)), whole_number("seed", seed, 0)
     pairs = []
     for (noun_a, noun_b), verb, negation, word_a, word_b in random.Random(seed).sample(possible, n):
         text_a, text_b = (it_sentence(noun_a, noun_b, verb, negation, word, clue) for word in (word_a, word_b))

@@ -115,7 +115,7 @@ def given_prompts(model: LoadedModel, prompts: Any, attention_mask: Any = None) 
             "attention_mask was given, but prompts is not a tensor. A mask goes with ids shaped [batch, pos]. "
             "Leave it out: texts and lists have no pads."
         )
-    elif isinstance(prompts, list | tuple) and prompts and all(hasattr(token, "__index__") for token in prompts):
+    elif isinstance(prompts, list | tuple) and prompts and all(map(_is_id, prompts)):
         rows = [list(prompts)]
     elif isinstance(prompts, list | tuple):
         rows = list(prompts)
@@ -133,6 +133,11 @@ def given_prompts(model: LoadedModel, prompts: Any, attention_mask: Any = None) 
     ids = tuple(tokenize(model, row, prepend_bos=bos if isinstance(row, str) else False).ids for row in rows)
     form = "texts" if kinds == {True} else "ids"
     return Prompts(ids, {"prompts": form, "n_prompts": len(ids), "bos": bos if form == "texts" else None})
+
+
+def _is_id(token: Any) -> bool:
+    """One whole number, not a prompt: a tensor or an array of several has ``__index__`` too."""
+    return hasattr(token, "__index__") and not getattr(token, "ndim", 0)
 
 
 def _unpadded(ids: Int[Tensor, "batch pos"], attention_mask: Any) -> list[list[int]]:

@@ -90,7 +90,7 @@ class HeadScores:
         Raises:
             InputError: the tables are of models of another size, or lack this kind.
         """
-        before, after = self._of(kind), other._of(kind)
+        before, after = self._of(kind), as_table(other)._of(kind)
         if before.shape != after.shape:
             raise InputError(
                 f"The tables have {list(before.shape)} and {list(after.shape)} [layer, head]. They must be of models "
@@ -243,6 +243,13 @@ class HeadScores:
         if kind not in self.values:
             raise InputError(f"{kind!r} is not in this table. It has {', '.join(self.values)}. Choose one of those.")
         return self.values[kind]
+
+
+def as_table(given: object) -> HeadScores:
+    """A table that a caller has."""
+    if not isinstance(given, HeadScores):
+        raise InputError(f"{given!r:.100} is not a table of head scores. Allowed is what score_heads gave. Give that.")
+    return given
 
 
 def _rank(score: float) -> float:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from lensons.errors import InputError
 from lensons.models import LoadedModel
+from lensons.options import yes_or_no
 
 _FORMS = "Allowed are a text, a list of ids, or a tensor of ids shaped [pos] or [1, pos]."
 # Letters by Unicode's reckoning, but blank on every screen.
@@ -81,6 +82,8 @@ def tokenize(model: LoadedModel, given: Any, prepend_bos: bool | None = None) ->
         InputError: nothing was given, an id or a type is not allowed, the tokenizer has no BOS token, or there
             are more tokens than the model can read.
     """
+    if prepend_bos is not None:
+        prepend_bos = yes_or_no("prepend_bos", prepend_bos)
     if isinstance(given, str):
         ids = _ids_of_text(model, given)
         wants_bos = prepend_bos is not False

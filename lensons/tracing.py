@@ -18,7 +18,7 @@ from torch import Tensor
 
 from lensons.axes import HeadPattern, HeadVectors, HeadWritten
 from lensons.errors import CheckError, FileError, HeadIndexError, InputError
-from lensons.files import written_whole
+from lensons.files import as_path, written_whole
 from lensons.heads import HeadName, parse_head
 from lensons.models import LoadedModel, Stage, as_model
 from lensons.tokens import Piece, Tokens, tokenize
@@ -302,7 +302,7 @@ class Trace:
         from safetensors import SafetensorError, safe_open
 
         try:
-            with safe_open(str(path), framework="pt") as file:
+            with safe_open(str(as_path(path)), framework="pt") as file:
                 about = json.loads((file.metadata() or {})["lensons"])
                 if about["format"] != _FORMAT:
                     raise ValueError(f"its format is {about['format']!r}, not {_FORMAT!r}")

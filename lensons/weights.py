@@ -9,6 +9,7 @@ from torch import Tensor
 from lensons.axes import LayerHead
 from lensons.errors import InputError
 from lensons.models import LoadedModel, as_model, load_model
+from lensons.options import yes_or_no
 from lensons.scores import composition, composition_baseline, copying
 from lensons.scores.weights import Composition
 
@@ -59,6 +60,7 @@ def weight_scores(model: Any = "gpt2", *, processed: bool = True) -> WeightScore
 
     Source: Elhage et al. 2021; definitions in :func:`lensons.scores.copying` and :func:`lensons.scores.composition`.
     """
+    processed = yes_or_no("processed", processed)
     loaded = load_model(model, processed=processed) if isinstance(model, str) else as_model(model)
     if loaded.processed != processed:
         has, wants = ("processed" if p else "unprocessed" for p in (loaded.processed, processed))

@@ -346,11 +346,11 @@ def test_round_numbers_are_round_and_few(low, size):
 def test_a_line_stands_where_its_numbers_say():
     """A line's points and the mark are in proportion to their numbers; on the other axis to the logarithm."""
     made = line_figure("t", "c", "a", ("x", [0.0, 50.0, 100.0]), {"l": [0.0, 1.0, 4.0]}, "y", mark=(50.0, "half"))
-    points = re.search(r'points="([^"]+)"', str(made.picture))[1]
+    points = re.search(r' d="M([^"]+)"', str(made.picture))[1]
     assert [tuple(map(float, p.split(","))) for p in points.split()] == [(0, 240), (310, 180), (620, 0)]
     assert 'x1="310.0" x2="310.0" y1="0"' in str(made.picture)
     logarithmic = line_figure("t", "c", "a", ("x", [0.0, 9.0, 99.0]), {"l": [0.0, 1.0, 4.0]}, "y", log_x=True)
-    points = re.search(r'points="([^"]+)"', str(logarithmic.picture))[1]
+    points = re.search(r' d="M([^"]+)"', str(logarithmic.picture))[1]
     assert [float(p.split(",")[0]) for p in points.split()] == [0, 310, 620]
 
 
@@ -420,3 +420,13 @@ def test_labels_of_the_callers_own_can_be_seen(label, shown):
     figure = pattern_figure([label, "b"], np.array([[1.0, 0], [0.5, 0.5]]), heads=["L0H0"])
     assert figure.data["labels"] == [shown, "b"]
     assert figure.board["labels"] == [shown, "b"]
+
+
+def test_a_gap_in_a_line_is_a_gap():
+    """NaN ends a line, and the next number begins another; a number by itself shows; below zero is on the page."""
+    nan = float("nan")
+    figure = line_figure("t", "c", "a", ("x", [0, 1, 2, 3, 4]), {"l": [-2.0, 0.0, nan, 1.0, nan]}, "y")
+    (path,) = re.findall(r' d="([^"]*)"', figure.picture)
+    first, lone = path.split("M")[1:]
+    assert first == "0.0,240.0 155.0,80.0"  # from the bottom to a third of the way down: -2, 0, of -2 to 1
+    assert lone.startswith("465.0,0.0")

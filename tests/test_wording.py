@@ -20,7 +20,7 @@ from lensons.figures import circuitsvis, png
 from lensons.lessons import evidence, words
 from lensons.lessons.circuit import Circuit
 from lensons.models import LoadedModel
-from tests.conftest import SENTENCE
+from tests.conftest import OTHER, SENTENCE
 from tests.test_messages import messages
 
 SQUARE = torch.eye(3)
@@ -222,6 +222,10 @@ MET = [
         lambda h: figures.pattern_figure(["a"], np.full((1, 1), -np.inf), heads=["x"]),
     ),
     (
+        "The pattern holds numbers from 0 to 2. Attention weights are numbers from 0 to 1. Give the pattern.",
+        lambda h: figures.pattern_figure(["a", "b"], np.eye(2) * 2, heads=["x"]),
+    ),
+    (
         "The pattern looks ahead: up to 0.5 of a row lies on later tokens, and a causal picture would leave that out. "
         "Give causal=False to pattern_figure for a model that reads both ways.",
         lambda h: figures.pattern_figure(["a", "b"], np.full((2, 2), 0.5), heads=["x"]),
@@ -267,7 +271,31 @@ MET = [
         "chromium`, or save as .svg or .html.",
         broken_browser,
     ),
+    (
+        "tokens=None was given. Allowed are what trace(...).tokens is, or a list of labels. Give one label for each "
+        "token.",
+        lambda h: figures.pattern_figure(None, np.eye(1), heads=["x"]),
+    ),
+    (
+        "The columns differ in length, or there are none (a: 1, b: 2). Give columns of one length.",
+        lambda h: figures.table_figure("k", "t", "c", "a", {"a": [1], "b": [1, 2]}),
+    ),
+    (
+        "weights is shaped [2] for query 2. Allowed is one finite number for each key, [3] or longer. Give one row of "
+        "a pattern, such as head.pattern[2].",
+        lambda h: figures.row_figure(lensons.trace(h.toy, "It was.").tokens, [0.5, 0.5], query=2, **COLUMNS),
+    ),
+    (
+        "values is shaped [4]. Allowed are finite numbers [layer, head], or NaN where a score is not defined, "
+        'such as table.values["induction"]. Give those.',
+        lambda h: figures.all_heads_figure(np.zeros(4), kind="induction", chance=0.1),
+    ),
+    (
+        "A line needs a place, places that are numbers, and numbers that are finite. Give NaN where a line has a gap.",
+        lambda h: figures.line_figure("t", "c", "a", ("x", [0, 1]), {"loss": [1.0, float("inf")]}, "y"),
+    ),
     # files
+    ("None is not a path. Allowed are a text and a Path. Give one of those.", lambda h: one_cell().save(None)),
     (
         "'…' cannot be written (No such file or directory). Allowed is a file in a folder that exists and may be "
         "written to. Choose another place.",
@@ -332,7 +360,12 @@ MET = [
     ),
     (
         "referents=('dog',) was given. Allowed are two words that stand in your text, such as ('animal', 'street').",
-        lambda h: lensons.AttentionLesson(h.toy, "The dog was tired.", referents=("dog",)),
+        lambda h: lensons.AttentionLesson(h.toy, SENTENCE, OTHER, referents=("dog",)),
+    ),
+    (
+        'referents was given without two texts. It names the two words that "it" may mean in them. Give text and '
+        "other, or leave it out.",
+        lambda h: lensons.AttentionLesson(h.toy, SENTENCE, referents=("animal", "street")),
     ),
     (
         "other was given without text. It is the second of two texts. Give both.",
@@ -414,7 +447,7 @@ MET = [
         lambda h: lensons.load_model(h.gpt2, device="cpu"),
     ),
     (
-        "processed='no' was given. Allowed are True and False.",
+        "processed='no' was given. Allowed are True and False. Choose one of those.",
         lambda h: lensons.load_model("toy", processed="no"),
     ),
     (
@@ -446,7 +479,7 @@ MET = [
         'clue=\'top\' was given. Allowed are "end" and "front". Choose one of them.',
         lambda h: pairs.it_pairs(1, clue="top"),
     ),
-    ("n=0 was given. There are 1 to … pairs to be had. Ask for fewer.", lambda h: pairs.it_pairs(0)),
+    ("n=0 was given. Allowed are whole numbers from 1 to …. Choose one of those.", lambda h: pairs.it_pairs(0)),
     (
         'split=\'all\' was given. Allowed are "held-out" and "training". Choose one of them.',
         lambda h: pairs.it_pairs(1, split="all"),
@@ -525,6 +558,11 @@ MET = [
         lambda h: scores.first_token([[1.0], [0.5, 0.5]]),
     ),
     (
+        "token_ids is torch.bool shaped [3]. Allowed are whole numbers shaped [pos] or [batch, pos], with at least one "
+        "position.",
+        lambda h: scores.induction(SQUARE, [True, False, True]),
+    ),
+    (
         "token_ids is torch.float32 shaped [3]. Allowed are whole numbers shaped [pos] or [batch, pos], with at least "
         "one position.",
         lambda h: scores.induction(SQUARE, torch.ones(3)),
@@ -593,7 +631,16 @@ MET = [
         "d_model, d_head] three times and [layer, head, d_head, d_model]. Repeat shared keys and values for each head.",
         lambda h: scores.composition("q", WEIGHTS[0][0], *WEIGHTS[1:]),
     ),
+    (
+        "w_v is a ndarray. Allowed is a tensor of weights, a matrix for each head. Give those of a model, such as "
+        "block.attn.W_Q.",
+        lambda h: scores.copying(np.eye(3), torch.eye(3)),
+    ),
     # scoring a model's heads
+    (
+        "3 is not a table of head scores. Allowed is what score_heads gave. Give that.",
+        lambda h: h.table().compare(3, "induction"),
+    ),
     (
         "kinds='induction' was given. Allowed is a list of previous_token, duplicate_token, induction, first_token, "
         "current_token, entropy. Put one kind in a list as well.",

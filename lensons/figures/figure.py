@@ -13,7 +13,7 @@ from markupsafe import Markup
 from lensons.errors import InputError, MissingPackageError
 from lensons.figures import circuitsvis, svg
 from lensons.figures.markup import asset, content_id, for_a_page, json_block, render, three_digits
-from lensons.files import written_whole
+from lensons.files import as_path, written_whole
 
 _HINT = "Run this cell, or trust this notebook, to walk over the cells and read their numbers."
 _SCRIPT = ("numbers.js", "board.js", "figure.js", "host.js")
@@ -153,7 +153,7 @@ class Figure:
             MissingPackageError: a PNG was asked for, and there is no Playwright with Chromium.
             FileError: the file cannot be written.
         """
-        ending = Path(path).suffix.lower()
+        ending = as_path(path).suffix.lower()
         if ending in {".html", ".png"}:
             from lensons.figures.page import document
             from lensons.figures.png import photographed

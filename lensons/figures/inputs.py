@@ -1,6 +1,6 @@
 """What figures are given, read: labels, numbers, names; and what cannot be drawn is refused here."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,20 @@ def labels_of(tokens: Tokens | Sequence[str]) -> list[str]:
     """What stands beside rows and columns; of a caller's own labels, what cannot be seen is made visible."""
     if isinstance(tokens, Tokens):
         return list(tokens.labels)
+    if not isinstance(tokens, Iterable):
+        raise InputError(
+            f"tokens={tokens!r:.100} was given. Allowed are what trace(...).tokens is, or a list of labels. Give one "
+            "label for each token."
+        )
     return [_seen(str(label)) for label in tokens]
+
+
+def even(columns: Mapping[str, Sequence[Any]]) -> None:
+    """Columns of one table, or lines over one axis: all equally long."""
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) != 1:
+        found = ", ".join(f"{name}: {n}" for name, n in lengths.items()) or "none"
+        raise InputError(f"The columns differ in length, or there are none ({found}). Give columns of one length.")
 
 
 def _seen(label: str) -> str:
@@ -57,6 +70,11 @@ def must_be_drawable(weights: np.ndarray, causal: bool = True) -> None:
             "The pattern holds NaN or infinity. Attention weights are numbers from 0 to 1: of scores before the "
             "softmax, masked ones are -inf. Give the pattern."
         )
+    if weights.size and not -0.02 <= weights.min() <= weights.max() <= 1.02:  # half types round
+        raise InputError(
+            f"The pattern holds numbers from {weights.min():.4g} to {weights.max():.4g}. Attention weights are numbers "
+            "from 0 to 1. Give the pattern."
+        )
     ahead = weights[:, np.triu(np.ones((n, n), dtype=bool), 1)] if causal else np.zeros(1)
     if ahead.size and np.abs(ahead).max() > 1e-3:
         raise InputError(
@@ -65,9 +83,15 @@ def must_be_drawable(weights: np.ndarray, causal: bool = True) -> None:
         )
 
 
-def head_name(head: Any) -> str:
-    """A head's name as it is written on a figure."""
-    if isinstance(head, bool | float):
+def names_of(heads: Any) -> list[str]:
+    """Heads' names as they are written on a figure; one name is a list of one."""
+    if isinstance(heads, str) or not isinstance(heads, Iterable):
+        heads = [heads]
+    return [_name_of(head) for head in heads]
+
+
+def _name_of(head: Any) -> str:
+    if head is None or isinstance(head, bool | float):
         raise InputError(
             f"{head!r} does not name a head: the numbers 5.1 and 5.10 are the same. Write (5, 1) or 'L5H1'."
         )

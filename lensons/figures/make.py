@@ -8,23 +8,33 @@ import numpy as np
 from lensons.errors import InputError
 from lensons.figures import circuitsvis, plot, svg
 from lensons.figures.figure import Figure, Scale, Table, rows_of
-from lensons.figures.inputs import array_of, labels_of
+from lensons.figures.inputs import array_of, even, labels_of
 from lensons.figures.markup import three_digits
 from lensons.heads import HeadName
+from lensons.options import whole_number
 from lensons.tokens import Tokens
 
 
 def row_figure(
-    tokens: Tokens, weights: Any, *, query: int, title: str, caption: str, columns: Mapping[str, Any] | None = None
+    tokens: Tokens | Sequence[str],
+    weights: Any,
+    *,
+    query: int,
+    title: str,
+    caption: str,
+    columns: Mapping[str, Any] | None = None,
 ) -> Figure:
     """What one token looks at: a bar for every token up to and with it.
 
     Args:
-        tokens: what the model read.
+        tokens: what the model read, or labels.
         weights: the shares of that row, [key].
         query: which position looks.
         title, caption: what to see, and how to read it.
         columns: further numbers for each key, shown beside the weights.
+
+    Raises:
+        InputError: no such query, or not one number for each key.
 
     Example:
         >>> import lensons
@@ -33,22 +43,35 @@ def row_figure(
         >>> row_figure(trace.tokens, row, query=4, title="One row", caption="It adds up to 1.").table.columns
         ('token looked at', 'weight')
     """
-    shares = array_of(weights)[: query + 1]
-    extra = {name: array_of(values)[: query + 1] for name, values in (columns or {}).items()}
-    labels = tokens.labels[: query + 1]
+    every = labels_of(tokens)
+    query = whole_number("query", query, 0, len(every) - 1)
+    shares = _one_a_key("weights", weights, query)
+    extra = {name: _one_a_key(name, values, query) for name, values in (columns or {}).items()}
+    labels = every[: query + 1]
     best = int(shares.argmax())
     return Figure(
         kind="row",
         title=title,
         caption=caption,
-        alt=f"{tokens.labels[query]} looks most at {labels[best]}, {three_digits(float(shares[best]))} of its 1.",
-        data={"labels": list(labels), "weights": shares, "query": query, **extra},
+        alt=f"{labels[query]} looks most at {labels[best]}, {three_digits(float(shares[best]))} of its 1.",
+        data={"labels": labels, "weights": shares, "query": query, **extra},
         table=Table(
             ("token looked at", "weight", *extra),
-            rows_of([list(labels), shares.tolist(), *(values.tolist() for values in extra.values())]),
+            rows_of([labels, shares.tolist(), *(values.tolist() for values in extra.values())]),
             frozenset({"weight"}),
         ),
     )
+
+
+def _one_a_key(name: str, values: Any, query: int) -> np.ndarray:
+    """Numbers for the keys that a query can see; those for later ones are left out."""
+    numbers = array_of(values)
+    if numbers.ndim != 1 or len(numbers) <= query or not np.isfinite(numbers[: query + 1]).all():
+        raise InputError(
+            f"{name} is shaped {list(numbers.shape)} for query {query}. Allowed is one finite number for each key, "
+            f"[{query + 1}] or longer. Give one row of a pattern, such as head.pattern[{query}]."
+        )
+    return numbers[: query + 1]
 
 
 def table_figure(
@@ -67,11 +90,15 @@ def table_figure(
         columns: each column's numbers or texts, by its heading; all equally long.
         bars: headings of columns whose numbers, from 0 to 1, also show as bars.
 
+    Raises:
+        InputError: the columns differ in length, or there are none.
+
     Example:
         >>> table_figure("shares", "Two shares", "They add up to 1.", "One is larger.",
         ...              {"token": ["a", "b"], "share": [0.25, 0.75]}, ["share"]).table.rows
         (('a', 0.25), ('b', 0.75))
     """
+    even(columns)
     return Figure(
         kind,
         title,
@@ -130,6 +157,9 @@ def all_heads_figure(
         low, high: the ends of each score's interval, [layer, head], or None.
         caption: instead of the usual one.
 
+    Raises:
+        InputError: not a number for each layer and head, or an infinite one.
+
     Example:
         >>> import torch
         >>> figure = all_heads_figure(torch.tensor([[0.1, 0.9]]), kind="induction", chance=0.02)
@@ -139,6 +169,12 @@ def all_heads_figure(
     score = array_of(values)
     down = np.full_like(score, np.nan) if low is None else array_of(low)
     up = np.full_like(score, np.nan) if high is None else array_of(high)
+    for name, part in (("values", score), ("low", down), ("high", up)):
+        if part.ndim != 2 or part.shape != score.shape or not part.size or np.isinf(part).any():
+            raise InputError(
+                f"{name} is shaped {list(part.shape)}. Allowed are finite numbers [layer, head], or NaN where a score "
+                'is not defined, such as table.values["induction"]. Give those.'
+            )
     order = [i for i in np.argsort(-np.nan_to_num(score, nan=-1), axis=None) if not np.isnan(score.flat[i])]
     heads = [HeadName(*(int(x) for x in divmod(int(i), score.shape[1]))) for i in order]
     best = heads[:5]
@@ -258,6 +294,9 @@ def line_figure(
         log_x: equal steps to the right are equal factors.
         mark: a place on the x-axis where a thin line stands, and what is written there.
 
+    Raises:
+        InputError: a line has not one number for each place, there is no place, or a number is infinite.
+
     Example:
         >>> line_figure("Loss", "In nats.", "It falls.", ("step", [0, 1]), {"loss": [2.0, 1.0]}, "nats").table.rows
         ((0.0, 2.0), (1.0, 1.0))
@@ -265,6 +304,13 @@ def line_figure(
     name, places = x
     columns: dict[str, Any] = {name: [float(place) for place in places]}
     columns |= {line: [float(value) for value in values] for line, values in lines.items()}
+    even(columns)
+    known = [value for values in columns.values() for value in values if value == value]
+    if not places or not lines or not np.isfinite([*columns[name], *known]).all():
+        raise InputError(
+            "A line needs a place, places that are numbers, and numbers that are finite. Give NaN where a line has a "
+            "gap."
+        )
     series = [(line, list(places), list(values)) for line, values in lines.items()]
     picture = plot.lines(series, alt=alt, x=name, y=y, log_x=log_x, mark=mark)
     return Figure(

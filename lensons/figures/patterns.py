@@ -8,9 +8,10 @@ import numpy as np
 from lensons.errors import InputError
 from lensons.figures import circuitsvis, packing, svg
 from lensons.figures.figure import Figure, Scale, Table
-from lensons.figures.inputs import array_of, head_name, labels_of, must_be_drawable
+from lensons.figures.inputs import array_of, labels_of, must_be_drawable, names_of
 from lensons.figures.markup import three_digits
 from lensons.heads import HeadName, parse_head
+from lensons.options import whole_number
 from lensons.scores.patterns import read_pattern
 from lensons.tokens import Tokens
 
@@ -71,7 +72,7 @@ def pattern_figure(
         tokens: what the model read, or labels.
         pattern: [head, query, key], or [query, key] for one head.
         heads: the heads' names, as many as there are patterns.
-        row: a query whose row is ringed.
+        row: the position, from 0, of a query whose row is ringed.
         title, caption: instead of the usual ones.
         causal: False draws the upper triangle too, for models that read both ways.
         looks, looked_at: what the rows and columns are called.
@@ -95,14 +96,15 @@ def pattern_figure(
     if weights.ndim == 2:
         weights = weights[None]
     n = len(labels)
-    if weights.ndim != 3 or weights.shape[1:] != (n, n):
+    if weights.ndim != 3 or weights.shape[1:] != (n, n) or not weights.size:
         what = "a batch: choose one item, for instance pattern[0]" if weights.ndim == 4 else "one head, or [head, ...]"
         raise InputError(
             f"The pattern is shaped {list(weights.shape)} for {n} tokens. Allowed is [head, {n}, {n}] ({what})."
         )
-    if len(heads) != len(weights):
-        raise InputError(f"{len(heads)} names were given for {len(weights)} heads. Give one for each.")
-    names = [head_name(head) for head in heads]
+    names = names_of(heads)
+    if len(names) != len(weights):
+        raise InputError(f"{len(names)} names were given for {len(weights)} heads. Give one for each.")
+    row = None if row is None else whole_number("row", row, 0, n - 1)
     must_be_drawable(weights, causal)
     first = weights[0]
     cells = [(q, k) for q in range(n) for k in range(n if not causal else q + 1)]

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import groupby
 
 from markupsafe import Markup
 
@@ -30,8 +31,8 @@ def lines(
     """
     xs = [value for _, places, _ in series for value in places]
     ys = [value for _, _, values in series for value in values if not math.isnan(value)]
-    ticks_y = round_numbers(0.0, max([*ys, 1e-9]))
-    top = max(ticks_y[-1], *ys) if ys else ticks_y[-1]
+    ticks_y = round_numbers(min([*ys, 0.0]), max([*ys, 1e-9]))
+    top, bottom = max([ticks_y[-1], *ys]), min([ticks_y[0], *ys])
 
     def along(value: int | float) -> float:
         return math.log10(value + 1) if log_x else float(value)
@@ -41,21 +42,20 @@ def lines(
     def place(value: int | float) -> float:
         return (along(value) - left) * _WIDTH / ((right - left) or 1)
 
+    def height(value: int | float) -> float:
+        return _HEIGHT - (value - bottom) / (top - bottom) * _HEIGHT
+
     drawn, key = [], 0.0
     for index, (name, places, values) in enumerate(series):
-        points = " ".join(
-            f"{place(px):.1f},{_HEIGHT - py / top * _HEIGHT:.1f}"
-            for px, py in zip(places, values, strict=True)
-            if not math.isnan(py)
-        )
-        drawn.append({"name": name, "points": points, "number": index, "key": key})
+        points = [(place(px), height(py)) for px, py in zip(places, values, strict=True)]
+        drawn.append({"name": name, "path": _path(points), "number": index, "key": key})
         key += 46 + len(name) * 6.6
     powers = [0.0, *(10.0**power for power in range(9))]
     ticks_x = [value for value in powers if min(xs) <= value <= max(xs)] if log_x else round_numbers(min(xs), max(xs))
     return render(
         "lines.svg.j2",
         lines=drawn,
-        ticks_y=[{"at": round(_HEIGHT - value / top * _HEIGHT, 1), "text": _plain(value)} for value in ticks_y],
+        ticks_y=[{"at": round(height(value), 1), "text": _plain(value)} for value in ticks_y],
         ticks_x=[{"at": round(place(value), 1), "text": _plain(value)} for value in ticks_x],
         mark=None if mark is None else {"at": round(place(mark[0]), 1), "text": mark[1]},
         width=_WIDTH,
@@ -64,6 +64,16 @@ def lines(
         x=x,
         y=y,
     )
+
+
+def _path(points: Sequence[tuple[float, float]]) -> str:
+    """A line through the points, with a gap where there is no number; a point by itself is a short dash."""
+    pieces = []
+    for known, piece in groupby(points, key=lambda point: not math.isnan(point[1])):
+        if known:
+            run = [f"{x:.1f},{y:.1f}" for x, y in piece]
+            pieces.append("M" + " ".join(run) if len(run) > 1 else f"M{run[0]}m-2,0h4")
+    return "".join(pieces)
 
 
 def round_numbers(low: int | float, high: int | float) -> list[float]:

@@ -57,6 +57,11 @@ class Evidence:
             raise InputError(
                 f"referents={two!r} was given. Allowed are two words that stand in your text, such as {REFERENTS!r}."
             )
+        if two is not None and self.given_other is None:
+            raise InputError(
+                'referents was given without two texts. It names the two words that "it" may mean in them. Give text '
+                "and other, or leave it out."
+            )
         if self.given is None and self.given_other is not None:
             raise InputError("other was given without text. It is the second of two texts. Give both.")
 

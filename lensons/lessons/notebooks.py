@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lensons.errors import FileError, InputError
-from lensons.files import written_whole
+from lensons.files import as_path, written_whole
 
 # A cell may begin with options of the site's, such as ":tags: [hide-input]"; they are no code.
 _CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(?::[^\n]*\n)*(?P<code>.*?)^```[ \t]*$\n?", re.MULTILINE | re.DOTALL)
@@ -59,7 +59,7 @@ def copy_notebooks(folder: str | Path, names: Sequence[str] | None = None) -> li
     for name in chosen:
         if name not in known:
             raise InputError(f"There is no lesson {name!r}. Allowed are {', '.join(known)}. Choose one of those.")
-    target = Path(folder)
+    target = as_path(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -50,7 +50,7 @@ def previous_token(
         AttentionMissingError: the model handed out no weights (None, or an empty tuple).
 
     Warns:
-        LensonsWarning: rows do not sum to one, or weight lies on later tokens.
+        LensonsWarning: rows do not sum to one, weight lies on later tokens, or numbers are not from 0 to 1.
 
     Example:
         >>> import torch

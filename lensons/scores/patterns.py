@@ -52,6 +52,8 @@ def _tensor(given: object) -> Float[Tensor, "*lead query key"]:
             ) from error
     else:
         raise InputError(f"A {type(given).__name__} is not a pattern. Give a tensor shaped [..., query, key].")
+    if tensor.layout != torch.strided:
+        tensor = tensor.to_dense()
     if not tensor.is_floating_point():
         raise InputError(
             f"The pattern is {tensor.dtype}. Attention weights are floating-point numbers from 0 to 1. "
@@ -81,7 +83,7 @@ def as_float(pattern: Float[Tensor, "*lead query key"]) -> Float[Tensor, "*lead 
 def check_rows(
     pattern: Float[Tensor, "*lead query key"], real: Bool[Tensor, "*lead query"], dtype: torch.dtype
 ) -> None:
-    """Refuse what is not a number; warn, once, of rows that do not sum to one or that look ahead."""
+    """Refuse what is not a number; warn, once, of what cannot be a pattern of a model that reads left to right."""
     if not bool(pattern.isfinite().all()):
         raise InputError(
             "The pattern holds NaN or infinity. Attention weights are numbers from 0 to 1. "
@@ -99,6 +101,9 @@ def check_rows(
             f"rows sum to {low:.4g}-{high:.4g} instead of 1 (is the model in training mode, with dropout, "
             "or was the pattern edited?)"
         ]
+    low, high = (float(pattern.min()), float(pattern.max())) if pattern.numel() else (0.0, 1.0)
+    if not -tolerance <= low <= high <= 1 + tolerance:
+        troubles = [*troubles, f"its numbers reach from {low:.4g} to {high:.4g}, not from 0 to 1"]
     ahead = pattern[..., torch.ones(n, n, dtype=torch.bool, device=pattern.device).triu(1)]
     if bool((ahead.abs() > tolerance / n).any()):
         troubles = [

@@ -138,7 +138,10 @@ def _matrix(given: object, name: str) -> Int[Tensor, "*batch pos"]:
         raise InputError(
             f"{name} is a {type(given).__name__}. Allowed are a list of ids, or a tensor shaped [pos] or [batch, pos]."
         )
-    if tensor.is_floating_point() or tensor.is_complex() or tensor.ndim not in (1, 2) or not tensor.shape[-1]:
+    no_numbers = (
+        tensor.is_floating_point() or tensor.is_complex() or (name == "token_ids" and tensor.dtype == torch.bool)
+    )
+    if no_numbers or tensor.ndim not in (1, 2) or not tensor.shape[-1]:
         raise InputError(
             f"{name} is {tensor.dtype} shaped {list(tensor.shape)}. Allowed are whole numbers shaped [pos] or "
             "[batch, pos], with at least one position."

@@ -38,13 +38,14 @@ def copying(
 
     Source: Elhage et al. 2021, "Copying behavior" (summarizing OV matrices by their eigenvalues).
     """
+    w_v, w_o = _read("w_v", w_v), _read("w_o", w_o)
     if w_v.shape[:-2] != w_o.shape[:-2] or w_v.shape[-1] != w_o.shape[-2] or w_v.shape[-2] != w_o.shape[-1]:
         raise InputError(
             f"w_v is shaped {list(w_v.shape)} and w_o {list(w_o.shape)}. Allowed are [..., d_model, d_head] and "
             "[..., d_head, d_model]. Give both for the same heads."
         )
     # W_V W_O (d_model x d_model) and W_O W_V (d_head x d_head) have the same eigenvalues other than 0.
-    values = torch.linalg.eigvals(w_o.detach().double() @ w_v.detach().double())
+    values = torch.linalg.eigvals(w_o.double() @ w_v.double())
     return (values.real.sum(-1) / values.abs().sum(-1)).to(torch.float32)
 
 
@@ -83,13 +84,14 @@ def composition(
     """
     if kind not in get_args(Composition):
         raise InputError(f"{kind!r} is not a kind of composition. Allowed are q, k and v. Choose one of those.")
+    w_q, w_k, w_v, w_o = (_read(n, w) for n, w in (("w_q", w_q), ("w_k", w_k), ("w_v", w_v), ("w_o", w_o)))
     if not w_q.shape == w_k.shape == w_v.shape == w_o.mT.shape or w_q.ndim != 4:
         raise InputError(
             f"The weights are shaped {list(w_q.shape)}, {list(w_k.shape)}, {list(w_v.shape)}, {list(w_o.shape)}. "
             "Allowed are [layer, head, d_model, d_head] three times and [layer, head, d_head, d_model]. "
             "Repeat shared keys and values for each head."
         )
-    w_q, w_k, w_v, w_o = (w.detach().float() for w in (w_q, w_k, w_v, w_o))
+    w_q, w_k, w_v, w_o = (w.float() for w in (w_q, w_k, w_v, w_o))
     # Each matrix is a product left @ right through d_head numbers, so |left1 right1 left2 right2| needs d_head x d_head
     # products only: with Gram matrices G = left^T left and H = right right^T, |left M right|^2 = <G M H, M>.
     reads = {"q": (w_q, w_k.mT), "k": (w_k, w_q.mT), "v": (w_v, w_o)}[kind]
@@ -131,3 +133,13 @@ def composition_baseline(d_model: int, d_head: int, n: int = 32, seed: int = 0) 
     w = torch.randn(4, 2, n, d_model, d_head, generator=generator)
     values = composition("k", w[0], w[1], w[2], w[3].mT)[0, :, 1].diagonal()
     return float(values.mean()), float(values.std())
+
+
+def _read(name: str, given: object) -> Tensor:
+    if not isinstance(given, Tensor) or given.ndim < 2:
+        shape = f" shaped {list(given.shape)}" if isinstance(given, Tensor) else ""
+        raise InputError(
+            f"{name} is a {type(given).__name__}{shape}. Allowed is a tensor of weights, a matrix for each head. Give "
+            "those of a model, such as block.attn.W_Q."
+        )
+    return given.detach()
