@@ -37,17 +37,25 @@ def lint(session: nox.Session) -> None:
     session.run("lint-imports")
 
 
+def every_test(session: nox.Session, *, checked: bool = True, options: tuple[str, ...] = ()) -> None:
+    """All that needs no browser; then one more line of the site's table of compatibility."""
+    run = ("pytest", "-n", "2", "--dist", "loadfile", *options, *session.posargs)
+    if checked:
+        types = "--jaxtyping-packages=lensons,beartype.beartype"
+        session.run(*run, types, "-m", f"{ELSEWHERE} and not loose", env=quiet(session))
+        session.run(*run, "-m", f"{ELSEWHERE} and loose", env=quiet(session))
+    else:
+        session.run(*run, "-m", ELSEWHERE, env=quiet(session))
+    if not session.posargs:
+        session.run("python", "docs/_ext/compatibility.py")
+
+
 @nox.session
 @nox.parametrize("transformer_lens", MAJORS)
 def tests(session: nox.Session, transformer_lens: str) -> None:
     """The library on one TransformerLens major, with the shapes in its signatures checked at run time."""
     session.install("-e", ".[test]", f"transformer-lens=={transformer_lens}")
-    checked = "--jaxtyping-packages=lensons,beartype.beartype"
-    run = ("pytest", "-n", "2", "--dist", "loadfile", *session.posargs)
-    session.run(*run, checked, "-m", f"{ELSEWHERE} and not loose", env=quiet(session))
-    session.run(*run, "-m", f"{ELSEWHERE} and loose", env=quiet(session))
-    if not session.posargs:  # all of it passed: one more line of the site's table of compatibility
-        session.run("python", "docs/_ext/compatibility.py")
+    every_test(session)
 
 
 @nox.session
@@ -120,13 +128,33 @@ def gpt2(session: nox.Session) -> None:
     session.run("pytest", "-m", "gpt2", *session.posargs, env=env)
 
 
+# --- versions: not among those that always run. ``pip install "nox[uv]"``: pip takes an hour to find the lowest. ----
+
+# TransformerLens 3.0 warns about itself.
+OWN = ("-W", "ignore:The 'utils' module has been deprecated:DeprecationWarning")
+
+
 @nox.session
 @nox.parametrize("transformer_lens", ["3.0.0", "4.0.0"])
 def oldest(session: nox.Session, transformer_lens: str) -> None:
-    """The oldest TransformerLens of each major that pyproject.toml allows; not among those that always run."""
+    """The oldest TransformerLens of each major that pyproject.toml allows."""
     session.install("-e", ".[test]", f"transformer-lens=={transformer_lens}")
-    own = "ignore:The 'utils' module has been deprecated:DeprecationWarning"  # of 3.0, about itself
-    session.run("pytest", "-n", "2", "-W", own, "-m", ELSEWHERE, *session.posargs, env=quiet(session))
+    every_test(session, options=OWN)
+
+
+@nox.session(venv_backend="uv")
+def lowest(session: nox.Session) -> None:
+    """The lowest version of everything that pyproject.toml names."""
+    session.install("--resolution", "lowest-direct", "-e", ".[test]")
+    # The lowest beartype and jaxtyping cannot read all our types; the numbers are checked all the same.
+    every_test(session, checked=False, options=OWN)
+
+
+@nox.session(venv_backend="uv", python=["3.12", "3.13"])
+def pythons(session: nox.Session) -> None:
+    """The newer Pythons, with the newest of everything."""
+    session.install("-e", ".[test]")
+    every_test(session)
 
 
 @nox.session

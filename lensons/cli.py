@@ -178,7 +178,9 @@ def _trace(options: argparse.Namespace) -> None:
     if options.save is not None:
         print(f"Wrote {whole.save(options.save)}.", file=sys.stderr)
     if options.json:
-        _emit(json.dumps(_trace_data(whole, head, check), ensure_ascii=False, indent=1), options.output)
+        _emit(
+            json.dumps(_trace_data(whole, head, check), ensure_ascii=False, allow_nan=False, indent=1), options.output
+        )
     elif options.csv:
         _emit(_trace_csv(head), options.output)
     else:

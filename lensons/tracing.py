@@ -290,7 +290,7 @@ class Trace:
             "unusual": self.unusual,
             "provenance": self.provenance,
         }
-        return written_whole(path, save(tensors, metadata={"lensons": json.dumps(about)}))
+        return written_whole(path, save(tensors, metadata={"lensons": json.dumps(about, allow_nan=False)}))
 
     @classmethod
     def load(cls, path: str | Path) -> "Trace":

@@ -32,6 +32,8 @@ def state_of(model):
     raw = model.raw
     return {
         "weights": [parameter.detach().clone() for parameter in raw.parameters()],
+        "buffers": [buffer.detach().clone() for buffer in raw.buffers()],
+        "gradients": [parameter.grad is None for parameter in raw.parameters()],
         "grad": [parameter.requires_grad for parameter in raw.parameters()],
         "modes": [part.training for part in raw.modules()],
         "hooks": {name: (len(point.fwd_hooks), len(point.bwd_hooks)) for name, point in raw.hook_dict.items()},
@@ -48,8 +50,8 @@ def state_of(model):
 def same(before, after):
     assert before.keys() == after.keys()
     for key, value in before.items():
-        if key in ("weights", "random"):
-            pairs = zip(value, after[key], strict=True) if key == "weights" else [(value, after[key])]
+        if key in ("weights", "buffers", "random"):
+            pairs = [(value, after[key])] if key == "random" else zip(value, after[key], strict=True)
             assert all(torch.equal(a, b) for a, b in pairs), key
         else:
             assert value == after[key], key

@@ -430,3 +430,14 @@ def test_a_gap_in_a_line_is_a_gap():
     first, lone = path.split("M")[1:]
     assert first == "0.0,240.0 155.0,80.0"  # from the bottom to a third of the way down: -2, 0, of -2 to 1
     assert lone.startswith("465.0,0.0")
+
+
+def test_a_figure_twice_on_a_page():
+    """Every id stands on a page once, though the figure is there twice, and what is addressed is there."""
+    figure = pattern_figure(["a", "b"], np.eye(2), heads=["x"])
+    page = document("t", [figure.html(), figure.html()])
+    ids = re.findall(r'\sid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    assert figure.id in ids
+    assert page.count('<figure class="lensons-figure"') == 2
+    assert set(re.findall(r"url\(#([\w-]+)\)", page)) <= set(ids)

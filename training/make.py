@@ -13,6 +13,7 @@ Everything is seeded. A run that was cut off goes on where its last checkpoint w
 """
 
 import argparse
+import io
 import json
 import math
 import sys
@@ -23,12 +24,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch import Tensor
 from tqdm import tqdm
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
+from lensons.files import written_whole
 from lensons.scores.targets import Positions, find_targets
 from training.text import LESSON_SENTENCES, Storyteller, sample
 
@@ -275,9 +277,9 @@ class Run:
             "step": self.step,
             "tokens": self.tokens,
         }
-        partial = path.with_suffix(".partial")
-        torch.save(state, partial)
-        partial.replace(path)
+        whole = io.BytesIO()
+        torch.save(state, whole)
+        written_whole(path, whole.getvalue())
 
     def load_checkpoint(self, path: Path) -> None:
         """Go on from a checkpoint."""
@@ -310,12 +312,12 @@ def export(run: Run, folder: Path) -> None:
     state = {
         name: value.half().contiguous() for name, value in run.model.state_dict().items() if name != "lm_head.weight"
     }
-    save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+    written_whole(folder / "model.safetensors", save(state, metadata={"format": "pt"}))
     config = run.model.config.to_dict()
     config["torch_dtype"] = config["dtype"] = "float16"
     config.pop("loss_type", None)
     config["architectures"] = ["GPT2LMHeadModel"]
-    (folder / "config.json").write_text(json.dumps(config, indent=1, sort_keys=True) + "\n")
+    written_whole(folder / "config.json", json.dumps(config, indent=1, sort_keys=True) + "\n")
     labels = [["<BOS>", *(run.tokenizer.decode([i]) for i in run.tokenizer(s)["input_ids"])] for s in FIXED]
     longest = max(map(len, labels))
     patterns = torch.zeros(len(run.patterns), len(FIXED), LAYERS, HEADS, longest, longest)
@@ -334,7 +336,7 @@ def export(run: Run, folder: Path) -> None:
         "patterns": (patterns * 255).round().to(torch.uint8),
     }
     about = {"kinds": KINDS, "sentences": FIXED, "labels": labels, "seed": run.seed, "nudged_until": NUDGED}
-    save_file(tensors, folder / "training.safetensors", metadata={"lensons": json.dumps(about)})
+    written_whole(folder / "training.safetensors", save(tensors, metadata={"lensons": json.dumps(about)}))
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ def record(folder=FOLDER):
     found |= {package: version(package).split("+")[0] for package in PACKAGES}
     short = ".".join(found["python"].split(".")[:2])
     folder.mkdir(exist_ok=True)
-    path = folder / f"python-{short}-transformer-lens-{found['transformer-lens']}.json"
+    path = folder / f"python-{short}-transformer-lens-{found['transformer-lens']}-torch-{found['torch']}.json"
     path.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     return path
 

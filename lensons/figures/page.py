@@ -1,5 +1,6 @@
 """One self-contained HTML file: style once, CircuitsVis once, nothing fetched."""
 
+import re
 from collections.abc import Sequence
 
 from markupsafe import Markup
@@ -8,6 +9,8 @@ from lensons._version import __version__
 from lensons.figures.circuitsvis import packed_bundle
 from lensons.figures.figure import script, style_sheet
 from lensons.figures.markup import asset, render
+
+_FIGURE = re.compile(r'(?P<before><figure class="lensons-figure"|<pattern) id="(?P<id>[\w-]+)"')
 
 
 def document(
@@ -31,7 +34,7 @@ def document(
     page = render(
         "page.html.j2",
         title=title,
-        parts=parts,
+        parts=_ids_once(parts),
         version=__version__,
         style=style_sheet() + Markup(asset("page.css")),
         footer=footer or f"Made with lensons {__version__}.",
@@ -41,6 +44,19 @@ def document(
         scripts=scripts,
     )
     return str(page)
+
+
+def _ids_once(parts: Sequence[Markup]) -> list[Markup]:
+    """A figure that a page shows twice has its ids once: an address leads to the first."""
+    met: set[str] = set()
+
+    def first(match: re.Match[str]) -> str:
+        again = match["id"] in met
+        met.add(match["id"])
+        return match["before"] + ("" if again else f' id="{match["id"]}"')
+
+    # Only our own elements are read: in a token's text "<" is escaped. Of two hatchings alike the first serves both.
+    return [Markup(_FIGURE.sub(first, part)) for part in parts]
 
 
 def _notices() -> str:
