@@ -248,6 +248,15 @@ def test_referents_of_the_readers_own(toy):
     assert "“unicorn”. It does not stand" in str(step.html())
 
 
+def test_marks_are_explained_where_they_are_seen(toy):
+    """What ␣ and ⟨BOS⟩ stand for is said in the first step where a chip shows them, and only there."""
+    shown = str(lensons.AttentionLesson(toy).it().html())
+    assert "The mark ␣ stands for a space" in shown
+    assert "⟨BOS⟩ marks the beginning" in shown
+    without = str(lensons.AttentionLesson(toy, [5, 6, 7], [5, 6, 8]).it().html())
+    assert "⟨BOS⟩ marks the beginning" not in without
+
+
 # --- questions --------------------------------------------------------------------------------------------------
 
 

@@ -155,7 +155,9 @@ def who_adds_most(words: Words, trace: Trace, query: int, preferred: HeadName) -
     head = preferred if float(lead[preferred]) > 0 else HeadName(*divmod(int(lead.argmax()), trace.n_heads))
     share, length, part = shares[head], lengths[head], parts[head]
     top, heavy = int(most[head]), int(heaviest[head])
-    others = [k for k in share.topk(min(_MOST_CHOICES, len(share))).indices.tolist() if k not in (top, heavy)]
+    largest = share.topk(min(_MOST_CHOICES, len(share))).indices.tolist()
+    # A share that rounds to nothing is no choice for anybody.
+    others = [k for k in largest if k not in (top, heavy) and float(share[k]) >= 0.005]
     keys = sorted([top, heavy, *others][:_MOST_CHOICES])
     labels = trace.tokens.labels
 

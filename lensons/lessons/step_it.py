@@ -13,6 +13,7 @@ from lensons.lessons.comparison import Comparison
 from lensons.lessons.evidence import FRONT, FRONT_OTHER, Evidence
 from lensons.lessons.referents import ENOUGH, ItSearch, it_position, word_positions
 from lensons.lessons.words import Words
+from lensons.tokens import Tokens
 
 
 def meaning_of_it(words: Words, e: Evidence) -> tuple[Parts, dict[str, Any]]:
@@ -29,6 +30,7 @@ def meaning_of_it(words: Words, e: Evidence) -> tuple[Parts, dict[str, Any]]:
     else:
         it = it_position(e.pair.a.tokens)
         parts += [*words.paragraphs("before_own" if own else "before"), _two_texts(e.pair)]
+        parts += _marks(words, e.pair.a.tokens)
         parts += [] if e.pair.same_length else words.paragraphs("lengths")
         parts += words.paragraphs("rows", n_heads=n_heads)
         after = words.paragraphs("after" if e.pair.changed_rows else "unchanged")
@@ -46,6 +48,12 @@ def meaning_of_it(words: Words, e: Evidence) -> tuple[Parts, dict[str, Any]]:
         data |= {"front_first_changed": e.front.first_changed, "front_row_difference": e.front.difference.tolist()}
     data["search"] = e.search
     return parts, data
+
+
+def _marks(words: Words, tokens: Tokens) -> Parts:
+    """What stands on the chips that is in no text, said where it is seen first."""
+    parts = words.paragraphs("marks_space") if any(label.startswith("␣") for label in tokens.labels) else []
+    return [*parts, *(words.paragraphs("marks_bos") if tokens.has_bos else [])]
 
 
 def _difference(words: Words, pair: Comparison) -> Figure:
