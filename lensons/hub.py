@@ -78,7 +78,7 @@ def _from_hub(name: str, hub_id: str, revision: str | None) -> Path:
                 return folder
             tried.append(f"the Hugging Face hub ({hub_id} has no config.json with *.safetensors)")
     raise ModelError(
-        f'{name!r} could not be had. Tried: {"; ".join(tried)}. Two ways on: load_model("toy") needs no network; '
+        f'{name!r} could not be had. Tried: {"; ".join(tried)}. Two ways on: the model "toy" needs no network; '
         "or give the folder of a copy that has config.json, model.safetensors and the tokenizer's files."
     )
 

@@ -201,7 +201,7 @@ def test_a_hub_that_does_not_help(tmp_path, answer):
     assert done.returncode == 2, done.stderr
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("lensons: ")]
     assert "Tried: the local cache" in line
-    assert 'load_model("toy") needs no network' in line
+    assert 'the model "toy" needs no network' in line
     assert "Traceback" not in done.stderr
     assert not list(tmp_path.rglob("*.safetensors"))
 

@@ -325,7 +325,7 @@ MET = [
     ),
     (
         "'nobody/nothing' could not be had. Tried: the local cache for nobody/nothing (…); no download, since "
-        'HF_HUB_OFFLINE is set. Two ways on: load_model("toy") needs no network; or give the folder of a copy that has '
+        'HF_HUB_OFFLINE is set. Two ways on: the model "toy" needs no network; or give the folder of a copy that has '
         "config.json, model.safetensors and the tokenizer's files.",
         lambda h: lensons.load_model("nobody/nothing"),
     ),
