@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 import torch
@@ -130,6 +131,45 @@ def test_a_full_disk_keeps_the_good_file(toy, tmp_path, monkeypatch, kind):
             writes[kind]()
     assert path.read_text(encoding="utf-8") == "good"
     assert [entry.name for entry in tmp_path.iterdir()] == ["kept"]
+
+
+@pytest.fixture
+def read_only(tmp_path):
+    """A folder in which nobody may write; root may in any but the kernel's own."""
+    if os.geteuid() != 0:
+        tmp_path.chmod(0o555)
+        yield tmp_path
+        tmp_path.chmod(0o755)
+    elif os.path.isdir("/sys/kernel"):
+        yield Path("/sys/kernel")
+    else:
+        pytest.skip("root may write everywhere here")
+
+
+def test_a_read_only_folder(toy, read_only, capsys):
+    """Everything that writes says in one FileError, or in one line with exit code 2, that it may not write there; no
+    file is left."""
+    before = set(read_only.iterdir())
+    trace, table = lensons.trace(toy, "It was tired."), lensons.score_heads(toy, n_prompts=2)
+    lesson = lensons.AttentionLesson(toy)
+    writes = {
+        "x.html": table.figure("induction").save,
+        "x.svg": table.figure("induction").save,
+        "x.csv": table.figure("induction").save,
+        "x.safetensors": trace.save,
+        "lesson.html": lesson.save,
+        "sheet.html": lesson.worksheet,
+        "notebooks": lensons.lessons.copy_notebooks,
+    }
+    for name, write in writes.items():
+        with pytest.raises(FileError, match=r"(written|made).*Choose another place"):
+            write(read_only / name)
+    capsys.readouterr()
+    for words in (["score", "--n-prompts", "1"], ["trace", "It was."], ["lesson", "attention"]):
+        assert cli.main([*words, "--model", "toy", "-o", str(read_only / "x")]) == 2
+        said = capsys.readouterr().err.strip().splitlines()
+        assert [line for line in said if line.startswith("lensons: ")] == said[-1:]
+    assert set(read_only.iterdir()) == before
 
 
 @contextmanager
