@@ -230,12 +230,12 @@ class AttentionLesson(Lesson):
             *(words.paragraphs("rotary") if self.evidence.is_rotary else []),
             *(words.paragraphs("grouped", n_kv=model.n_kv_heads, n_heads=model.n_heads)
               if model.n_kv_heads != model.n_heads else []),
+            predict.sign_of_dot(words, q, k),
             vectors,
             figure_of(words, "products", table, **filled, n=len(shown)),
             figure_of(words, "dots", {"token": self.trace.tokens.labels[: q_at + 1], "dot": dots},
                       **filled | {"best": self._label(best), "dot": dots[best]}),
             self._agrees("scores"),
-            predict.sign_of_dot(words, q, k),
             *words.paragraphs("after", **filled),
             _formula(words),
         ]  # fmt: skip
@@ -278,12 +278,12 @@ class AttentionLesson(Lesson):
         )
         root = math.isclose(chosen.scale, math.sqrt(self.trace.d_head))
         scale = f"√{self.trace.d_head} = {_scale(chosen.scale)}" if root else _scale(chosen.scale)
-        parts: Parts = [*words.paragraphs("before", scale=scale), figure]
+        question = predict.share_of_higher(words, self.trace, scores, chosen, q_at)
+        parts: Parts = [*words.paragraphs("before", scale=scale), *question.before(figure)]
         if self.trace.unusual is not None:
             parts.append(Markup("<p>{}</p>").format(words.html("unusual", why=self.trace.unusual)))
         parts += [
             self._agrees("scores", "pattern"),
-            predict.share_of_higher(words, self.trace, scores, chosen, q_at),
             *words.paragraphs("after"),
             _formula(words),
         ]
