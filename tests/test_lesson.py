@@ -269,7 +269,7 @@ def test_answers_are_computed(lesson, toy):
     grid = lesson.grid()
     row = trace.head(grid.data["head"]).pattern[grid.data["query"]]
     assert key["grid"].choices[key["grid"].answer].endswith(f"at position {int(row.argmax())}")
-    found = re.search(r"are (.*?)\. The same three of the key are (.*?)\. Is", key["queries-and-keys"].text)
+    found = re.search(r"are (.*?)\. The same three of the key are (.*?)\. Multiply", key["queries-and-keys"].text)
     a, b = ([float(x.replace("−", "-")) for x in part.split(", ")] for part in found.groups())
     dot = sum(x * y for x, y in zip(a, b, strict=True))
     assert key["queries-and-keys"].answer == (0 if dot > 0 else 1)
