@@ -249,9 +249,20 @@ class LoadedModel:
         window = getattr(cfg, "window_size", None) if getattr(cfg, "use_local_attn", False) else None
         if window is not None:
             return f"some of its layers only see the last {window} tokens"
-        if getattr(cfg, "attention_dir", "causal") != "causal":
+        if self._looks_ahead():
             return "it also looks at later tokens"
         return None
+
+    def must_look_back(self) -> None:
+        """Refuse a model that reads both ways: chance, and what a lesson says, hold for looking back only."""
+        if self._looks_ahead():
+            raise ModelError(
+                f"{self.name} also looks at later tokens. Head scores with chance, and lessons, are for models that "
+                "read left to right. Its patterns can be traced, and scored one by one with lensons.scores, which warns."
+            )
+
+    def _looks_ahead(self) -> bool:
+        return getattr(self.raw.cfg, "attention_dir", "causal") != "causal"
 
     def _hook_name(self, stage: Stage, layer: int) -> str:
         if stage not in get_args(Stage):

@@ -323,6 +323,7 @@ def score_heads(
     Raises:
         InputError: a prompt or an option cannot be used.
         AttentionMissingError: the model does not hand out its attention weights.
+        ModelError: the model also looks at later tokens.
 
     Example:
         >>> import lensons
@@ -354,6 +355,7 @@ def score_heads(
     elif attention_mask is not None:
         raise InputError("attention_mask was given without prompts. It goes with a tensor of ids. Give both.")
     model = as_model(model)
+    model.must_look_back()
     chosen = (
         repeated_blocks(model, n_prompts, block_len, seed)
         if prompts is None

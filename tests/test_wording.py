@@ -19,7 +19,7 @@ from lensons.errors import LensonsError
 from lensons.figures import circuitsvis, png
 from lensons.lessons import evidence, words
 from lensons.lessons.circuit import Circuit
-from lensons.models import LoadedModel
+from lensons.models import LoadedModel, copy_of
 from tests.conftest import OTHER, SENTENCE
 from tests.test_messages import messages
 
@@ -142,6 +142,12 @@ def command(here, *words):
     """What the command line says, as the error it makes a line of."""
     options = cli._parser().parse_args([*words, "--model", "toy"])
     options.run(options)
+
+
+def both_ways(model):
+    copied = copy_of(model)
+    copied.raw.cfg.attention_dir = "bidirectional"
+    return copied
 
 
 def one_cell():
@@ -436,6 +442,11 @@ MET = [
         "65 tokens were given. small-gpt2 reads at most 64 at once, and a BOS token counts as one of them. Shorten the "
         "text.",
         lambda h: h.gpt2.run(torch.ones(1, 65, dtype=torch.long)),
+    ),
+    (
+        "small-gpt2 also looks at later tokens. Head scores with chance, and lessons, are for models that read left to "
+        "right. Its patterns can be traced, and scored one by one with lensons.scores, which warns.",
+        lambda h: lensons.score_heads(both_ways(h.gpt2), n_prompts=1),
     ),
     (
         "'soul' is not a stage of attention. Allowed are q, k, v, scores, pattern, z, attn_out.",
