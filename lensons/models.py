@@ -258,7 +258,8 @@ class LoadedModel:
         if self._looks_ahead():
             raise ModelError(
                 f"{self.name} also looks at later tokens. Head scores with chance, and lessons, are for models that "
-                "read left to right. Its patterns can be traced, and scored one by one with lensons.scores, which warns."
+                "read left to right. Its patterns can be traced, and scored one by one with lensons.scores, which "
+                "warns."
             )
 
     def _looks_ahead(self) -> bool:
