@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from lensons.errors import InputError
+from lensons.errors import InputError, ModelError
 from lensons.heads import HeadName, parse_head
 from lensons.models import Hook, LoadedModel, Stage, as_model
 from lensons.options import whole_number
@@ -205,6 +205,11 @@ class Ablations:
             every.append(losses[batch.attention_mask[:, 1:] != 0])
             if self.block_len is not None:
                 copies.append(losses)
+        if not bool(torch.cat(every).isfinite().all()):
+            raise ModelError(
+                f"A loss of {self.model.name} is not a finite number. A loss needs finite weights, in a number type "
+                "that is large enough for them. Look there."
+            )
         if self.block_len is None:
             return Loss(float(torch.cat(every).mean()))
         by_position, n = torch.cat(copies).mean(0), self.block_len

@@ -8,11 +8,13 @@ class, and asks for a *stage* of attention in a layer, never for the name of a h
 import copy
 import importlib.metadata
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, get_args, overload
+from weakref import WeakKeyDictionary
 
 import torch
 from einops import rearrange
@@ -35,6 +37,8 @@ Hook = Callable[[Tensor], Tensor | None]
 """Sees a stage's value; what it returns, if anything, takes that value's place."""
 
 _MAJORS = {"3", "4"}
+# Any of these is a tokenizer; without one, Hugging Face makes an empty one without a word.
+_TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model")
 # Hugging Face's names for activations, and TransformerLens' names for the same functions.
 _ACTIVATIONS = {
     "gelu_new": "gelu_new",
@@ -193,7 +197,9 @@ class LoadedModel:
         ]
         logits = None
         with (
+            _alone_with(self.raw),
             torch.no_grad(),
+            torch.autocast(self.device.type, enabled=False),
             _evaluating(self.raw),
             _keeping_no_pattern(self.raw),
             _watching(self.raw, forward),
@@ -313,6 +319,19 @@ def _no_attention(name: str, where: tuple[str, int]) -> AttentionMissingError:
     )
 
 
+_LOCKS: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()  # type: ignore[valid-type]
+_LOCKS_LOCK = threading.Lock()
+
+
+@contextmanager
+def _alone_with(raw: Any) -> Iterator[None]:
+    """One pass of ours at a time for each model: hooks hang on the model, and every thread shares it."""
+    with _LOCKS_LOCK:
+        lock = _LOCKS.setdefault(raw, threading.RLock())
+    with lock:
+        yield
+
+
 @contextmanager
 def _evaluating(raw: Any) -> Iterator[None]:
     """Dropout off for the length of one pass; each part goes back to the mode it was in."""
@@ -332,17 +351,23 @@ def _evaluating(raw: Any) -> Iterator[None]:
 @contextmanager
 def _watching(raw: Any, hooks: Iterable[tuple[str, Any]]) -> Iterator[None]:
     """Hooks for the length of one pass. Early bridges' own ``hooks()`` takes the caller's away with ours."""
-    added = []
+    added, ours = [], threading.get_ident()
+
+    def only_here(watch: Any) -> Any:
+        """The caller may run the same model in another thread meanwhile; that pass is none of our business."""
+        return lambda value, hook: watch(value, hook) if threading.get_ident() == ours else None
+
     try:
-        for name, hook in hooks:
+        for name, watch in hooks:
             point = raw.hook_dict[name]
-            point.add_hook(hook)
+            point.add_hook(only_here(watch))
             added.append((point, point.fwd_hooks[-1]))
         yield
     finally:
         for point, handle in added:
             handle.hook.remove()
-            point.fwd_hooks.remove(handle)
+            # Not remove(): a hook of the caller's may have taken all away already.
+            point.fwd_hooks[:] = [kept for kept in point.fwd_hooks if kept is not handle]
 
 
 @contextmanager
@@ -353,8 +378,11 @@ def _keeping_no_pattern(raw: Any) -> Iterator[None]:
     """
     before = [(part, part._pattern) for part in raw.modules() if hasattr(part, "_pattern")]
 
+    ours = threading.get_ident()
+
     def forget(part: Any, inputs: Any, output: Any) -> None:
-        part._pattern = None
+        if threading.get_ident() == ours:
+            part._pattern = None
 
     handles = [part.register_forward_hook(forget) for part, _ in before]
     try:
@@ -440,6 +468,7 @@ def _from_folder(folder: Path, name: str, revision: str | None, processed: bool,
     for needed, present in (
         ("config.json", (folder / "config.json").is_file()),
         ("model.safetensors", bool(weight_files(folder))),
+        ("tokenizer.json", any((folder / name).is_file() for name in _TOKENIZERS)),
     ):
         if not present:
             raise ModelError(
@@ -486,15 +515,18 @@ def _from_hugging_face(
 ) -> LoadedModel:
     """Wrap a Hugging Face model that nobody else holds: it is changed here."""
     _known_version()
-    ids = torch.arange(min(6, hf_model.config.vocab_size)).unsqueeze(0)
+    context = getattr(hf_model.config, "max_position_embeddings", None) or 6
+    ids = torch.arange(min(6, hf_model.config.vocab_size, context)).unsqueeze(0)
     with torch.no_grad():  # before wrapping: a bridge changes the model it wraps
         expected = hf_model(ids).logits.log_softmax(-1)
+    # TransformerLens writes a BOS token into a tokenizer that has none: it gets a copy, and the real one is asked.
+    theirs = copy.deepcopy(tokenizer)
     hooked = _hooked_config(hf_model.config, name, processed, device)
     if hooked is not None:
         from transformer_lens import HookedTransformer
         from transformer_lens.pretrained.weight_conversions import convert_gpt2_weights
 
-        raw = HookedTransformer(hooked, tokenizer=tokenizer, move_to_device=False)
+        raw = HookedTransformer(hooked, tokenizer=theirs, move_to_device=False)
         raw.load_and_process_state_dict(
             convert_gpt2_weights(hf_model, hooked),
             fold_ln=processed,
@@ -510,7 +542,7 @@ def _from_hugging_face(
         try:
             # By its folder: early 3.x reads the config again, and would ask the hub for one of this name.
             source = getattr(hf_model.config, "_name_or_path", "") or name
-            raw = TransformerBridge.boot_transformers(source, hf_model=hf_model, tokenizer=tokenizer, device=device)
+            raw = TransformerBridge.boot_transformers(source, hf_model=hf_model, tokenizer=theirs, device=device)
         except Exception as error:
             raise ModelError(
                 f"TransformerLens cannot run {type(hf_model).__name__} ({type(error).__name__}: "
@@ -521,7 +553,7 @@ def _from_hugging_face(
         if processed:
             raw.enable_compatibility_mode(disable_warnings=True)
     raw.eval()
-    loaded = _wrap(raw, name, revision, processed)
+    loaded = replace(_wrap(raw, name, revision, processed), tokenizer=tokenizer)
     _must_agree(loaded, ids, expected)
     return loaded
 
@@ -656,4 +688,4 @@ def _not_a_model(given: object) -> InputError:
 
 def copy_of(model: LoadedModel) -> LoadedModel:
     """A deep copy that may be changed, where the model itself must not be."""
-    return _wrap(copy.deepcopy(model.raw), model.name, model.revision, model.processed)
+    return replace(model, raw=copy.deepcopy(model.raw))

@@ -11,6 +11,7 @@ from torch import Tensor
 from lensons.errors import InputError
 from lensons.models import LoadedModel
 from lensons.options import whole_number
+from lensons.scores.targets import real_positions
 from lensons.tokens import tokenize
 
 N_PROMPTS = 32
@@ -149,4 +150,4 @@ def _unpadded(ids: Int[Tensor, "batch pos"], attention_mask: Any) -> list[list[i
             f"attention_mask is shaped {list(mask.shape)}, but prompts {list(ids.shape)}. They must be equal."
         )
     # Where the pads stand does not matter to the model: it is causal, so pads are moved to the right.
-    return [row[real != 0].tolist() for row, real in zip(ids, mask, strict=True)]
+    return [row[real].tolist() for row, real in zip(ids, real_positions(mask), strict=True)]

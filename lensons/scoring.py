@@ -20,6 +20,7 @@ from lensons.models import Hook, LoadedModel, Stage, as_model
 from lensons.options import whole_number
 from lensons.prompts import Batch, Prompts, given_prompts, repeated_blocks
 from lensons.scores import KINDS
+from lensons.scores.patterns import must_be_pattern, tolerance_of
 from lensons.scores.targets import Positions, find_targets
 
 Pool = Literal["prompts", "queries"]
@@ -380,12 +381,12 @@ def _measure(model: LoadedModel, batch: Batch, kinds: Sequence[str]) -> _Measure
     counts = torch.stack([targets.any(-1).sum(-1) for targets in found.values()], dim=1)
     seen = batch.attention_mask.cumsum(-1).clamp(min=1)
     chances = torch.stack([(targets.sum(-1) / seen).sum(-1) for targets in found.values()], dim=1)
-    reduce = _Reducer(found, model.device)
+    reduce = _Reducer(found, batch.ids.shape[1], model.device)
     sums: dict[int, Tensor] = {}
 
     def keep(layer: int) -> Hook:
         def hook(pattern: Tensor) -> None:
-            sums[layer] = reduce(pattern)
+            sums[layer] = reduce(pattern, layer)
 
         return hook
 
@@ -403,19 +404,25 @@ def _targets(kind: str, batch: Batch, special: Tensor) -> Tensor:
 class _Reducer:
     """A pattern [batch, head, query, key] to its sums over target cells, [batch, kind, head].
 
-    All kinds but entropy are one matrix product for the whole batch: the pattern's cells times the target cells.
+    All kinds but entropy are one matrix product for the whole batch: the pattern's cells times the target cells. Two
+    more columns, all cells and those of later tokens, show whether it is a pattern at all.
     """
 
-    def __init__(self, found: dict[str, Tensor], device: torch.device) -> None:
-        self.kinds = list(found)
+    def __init__(self, found: dict[str, Tensor], n: int, device: torch.device) -> None:
+        self.kinds, self.n = list(found), n
+        every = torch.ones(n, n, dtype=torch.float32)
+        batch = next(iter(found.values())).shape[0]
         cells = [found[kind].flatten(1).float() for kind in self.kinds if kind != "entropy"]
-        self.cells = torch.stack(cells, dim=-1).to(device) if cells else None  # [batch, cell, kind]
+        cells += [part.flatten().expand(batch, -1) for part in (every, every.triu(1))]
+        self.cells = torch.stack(cells, dim=-1).to(device)  # [batch, cell, kind]
         # Of each query that counts, how many keys it can see.
         self.n_keys = found["entropy"].sum(-1)[:, None].to(device) if "entropy" in found else torch.zeros(0)
 
-    def __call__(self, pattern: Float[Tensor, "batch head query key"]) -> Float[Tensor, "batch kind head"]:
+    def __call__(self, pattern: Float[Tensor, "batch head query key"], layer: int) -> Float[Tensor, "batch kind head"]:
+        tolerance = tolerance_of(pattern.dtype)
         pattern = pattern.float()
-        sums = () if self.cells is None else (pattern.flatten(2) @ self.cells).double().unbind(-1)
+        *sums, total, ahead = (pattern.flatten(2) @ self.cells).double().unbind(-1)
+        must_be_pattern(total / self.n, ahead / self.n, tolerance, layer)
         parts = iter(sums)
         columns = [self._entropy(pattern) if kind == "entropy" else next(parts) for kind in self.kinds]
         return torch.stack(columns, dim=1)

@@ -92,6 +92,12 @@ def tokenize(model: LoadedModel, given: Any, prepend_bos: bool | None = None) ->
         wants_bos = bool(prepend_bos)
     if wants_bos:
         ids = _with_bos(model, ids, prepend_bos)
+    for token_id in ids:
+        if not 0 <= token_id < model.d_vocab:
+            raise InputError(
+                f"There is no token {token_id}. {model.name} has ids 0-{model.d_vocab - 1:,}. "
+                "Were these ids made by another model's tokenizer?"
+            )
     has_bos = model.bos_id is not None and ids[0] == model.bos_id
     if len(ids) > model.n_ctx:
         counted = ", the BOS token counted" if has_bos else ""
@@ -247,12 +253,6 @@ def _ids_as_given(model: LoadedModel, given: Any) -> list[int]:
         raise InputError(f"{given!r:.80} (a {type(given).__name__}) is neither text nor ids. {_FORMS}")
     if not ids:
         raise InputError("The list of ids is empty. At least one token is needed. Give some ids or a text.")
-    for token_id in ids:
-        if not 0 <= token_id < model.d_vocab:
-            raise InputError(
-                f"There is no token {token_id}. {model.name} has ids 0-{model.d_vocab - 1:,}. "
-                "Were these ids made by another model's tokenizer?"
-            )
     return ids
 
 

@@ -198,6 +198,7 @@ class Trace:
             )
         return int(given) % len(self)
 
+    @torch.autocast("cpu", enabled=False)
     def errors(self) -> Check:
         """The same as :meth:`check`, without raising."""
         n = len(self)

@@ -150,6 +150,14 @@ def both_ways(model):
     return copied
 
 
+def poisoned(model):
+    """A copy with NaN in its first weights."""
+    copied = copy_of(model)
+    with torch.no_grad():
+        next(copied.raw.parameters()).fill_(float("nan"))
+    return copied
+
+
 def one_cell():
     return figures.pattern_figure(["a"], np.eye(1), heads=["x"])
 
@@ -646,6 +654,20 @@ MET = [
         "w_v is a ndarray. Allowed is a tensor of weights, a matrix for each head. Give those of a model, such as "
         "block.attn.W_Q.",
         lambda h: scores.copying(np.eye(3), torch.eye(3)),
+    ),
+    (
+        "w_o holds NaN or infinity. Allowed are finite weights. Look where the model got them from.",
+        lambda h: scores.copying(torch.eye(3), torch.eye(3) / 0),
+    ),
+    (
+        "The pattern of layer 0 holds NaN or infinity. Attention weights are numbers from 0 to 1. Look for NaN in the "
+        "weights, or for a number type that is too small for them.",
+        lambda h: lensons.score_heads(poisoned(h.gpt2), n_prompts=1),
+    ),
+    (
+        "A loss of small-gpt2 is not a finite number. A loss needs finite weights, in a number type that is large "
+        "enough for them. Look there.",
+        lambda h: lensons.ablate_heads(poisoned(h.gpt2), ["0.0"], [[1, 2, 3]]),
     ),
     # scoring a model's heads
     (

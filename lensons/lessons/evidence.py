@@ -183,7 +183,8 @@ class Evidence:
             return None
 
     def _traced(self, text: object) -> Trace:
-        if self.given is not None and text == self.given and "text" in self.__dict__:
+        same = text is self.given or (isinstance(text, str) and isinstance(self.given, str) and text == self.given)
+        if same and "text" in self.__dict__:
             return self.text
         return checked(trace_tokens(self.model, read(self.model, text)))
 

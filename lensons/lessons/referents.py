@@ -165,7 +165,7 @@ def _interval(values: Float[Tensor, " pair"], seed: int) -> tuple[float, float]:
     """95 % percentile bootstrap of a mean over pairs."""
     generator = torch.Generator().manual_seed(seed)
     draws = torch.randint(len(values), (_FLIPS, len(values)), generator=generator)
-    low, high = values[draws].mean(1).quantile(torch.tensor([0.025, 0.975])).tolist()
+    low, high = values[draws].mean(1).quantile(torch.tensor([0.025, 0.975], dtype=values.dtype)).tolist()
     return low, high
 
 

@@ -80,6 +80,33 @@ def as_float(pattern: Float[Tensor, "*lead query key"]) -> Float[Tensor, "*lead 
     return pattern if pattern.dtype == torch.float64 else pattern.to(torch.float32)
 
 
+def tolerance_of(dtype: torch.dtype) -> float:
+    """How far a row's sum may be from one."""
+    return _ROW_TOLERANCE.get(dtype, 1e-3)
+
+
+def must_be_pattern(
+    mean_sum: Float[Tensor, "*lead"], mean_ahead: Float[Tensor, "*lead"], tolerance: float, layer: int
+) -> None:
+    """The same from sums alone: refuse what is not a number, warn of what is no pattern that reads left to right."""
+    if not bool(mean_sum.isfinite().all()):
+        raise InputError(
+            f"The pattern of layer {layer} holds NaN or infinity. Attention weights are numbers from 0 to 1. Look for "
+            "NaN in the weights, or for a number type that is too small for them."
+        )
+    troubles = []
+    if bool(((mean_sum - 1).abs() > tolerance).any()):
+        troubles.append(f"its rows sum to {float(mean_sum.min()):.4g}-{float(mean_sum.max()):.4g} on average, not to 1")
+    if bool((mean_ahead.abs() > tolerance).any()):
+        troubles.append(f"up to {float(mean_ahead.abs().max()):.4g} of a row's weight is on later tokens")
+    if troubles:
+        warnings.warn(
+            f"The pattern of layer {layer} is unusual: {'; '.join(troubles)}. Does a hook change it?",
+            LensonsWarning,
+            stacklevel=2,
+        )
+
+
 def check_rows(
     pattern: Float[Tensor, "*lead query key"], real: Bool[Tensor, "*lead query"], dtype: torch.dtype
 ) -> None:
@@ -90,7 +117,7 @@ def check_rows(
             "A row in which every key is masked becomes NaN: mark pads with attention_mask."
         )
     n = pattern.shape[-1]
-    tolerance = _ROW_TOLERANCE.get(dtype, 1e-3)
+    tolerance = tolerance_of(dtype)
     sums = pattern.sum(-1)
     off = (sums - 1).abs().masked_fill(~real, 0)
     troubles: Sequence[str] = []

@@ -66,12 +66,7 @@ class Positions:
         self.ids = None if ids is None else ids.expand(rows, length)
         self.real = torch.ones(rows, length, dtype=torch.bool, device=device)
         if mask is not None:
-            if mask.dtype != torch.bool and not bool(((mask == 0) | (mask == 1)).all()):
-                raise InputError(
-                    f"attention_mask holds numbers from {mask.min().item()} to {mask.max().item()}. Allowed are 1 for "
-                    "a real token and 0 for a pad, as a tokenizer gives them."
-                )
-            self.real = (mask != 0).expand(rows, length).to(device)
+            self.real = real_positions(mask).expand(rows, length).to(device)
         self.special = self._marked(bos, rows, length, device) & self.real
         self.n = length
 
@@ -115,6 +110,16 @@ class Positions:
     def repeats(self) -> Bool[Tensor, "batch query key"]:
         """The same, where neither a pad nor a special token is ordinary."""
         return self.same_token(self.real & ~self.special)
+
+
+def real_positions(mask: Tensor) -> Bool[Tensor, "*batch pos"]:
+    """A tokenizer's attention mask as bools; a mask to be added to scores is another thing, and refused."""
+    if mask.dtype != torch.bool and not bool(((mask == 0) | (mask == 1)).all()):
+        raise InputError(
+            f"attention_mask holds numbers from {mask.min().item()} to {mask.max().item()}. Allowed are 1 for a real "
+            "token and 0 for a pad, as a tokenizer gives them."
+        )
+    return mask != 0
 
 
 def _goes_with(shape: tuple[int, ...], rows: int, length: int) -> bool:
@@ -278,7 +283,7 @@ def chance(
     at = Positions(kind, token_ids, n_pos, bos, attention_mask)
     wanted = find_targets(kind, at)
     seen = at.real.cumsum(-1).clamp(min=1)  # real keys up to and with the query
-    shares = wanted.sum(-1) / seen
+    shares = wanted.sum(-1).double() / seen
     counted = wanted.any(-1)
     value = torch.where(counted, shares, 0).sum(-1) / counted.sum(-1)  # 0 / 0 is NaN: undefined
     return (value if at.batched else value[0]).to(torch.float32)

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from lensons.errors import InputError
+from lensons.options import whole_number
 
 Composition = Literal["q", "k", "v"]
 
@@ -129,8 +130,11 @@ def composition_baseline(d_model: int, d_head: int, n: int = 32, seed: int = 0) 
         >>> 0 < spread < mean < 1
         True
     """
-    generator = torch.Generator().manual_seed(seed)
-    w = torch.randn(4, 2, n, d_model, d_head, generator=generator)
+    d_model, d_head, n = (
+        whole_number(what, x, low) for what, x, low in (("d_model", d_model, 1), ("d_head", d_head, 1), ("n", n, 2))
+    )
+    generator = torch.Generator().manual_seed(whole_number("seed", seed, 0, 2**63 - 1))
+    w = torch.randn(4, 2, n, d_model, d_head, generator=generator, dtype=torch.float32)
     values = composition("k", w[0], w[1], w[2], w[3].mT)[0, :, 1].diagonal()
     return float(values.mean()), float(values.std())
 
@@ -141,5 +145,9 @@ def _read(name: str, given: object) -> Tensor:
         raise InputError(
             f"{name} is a {type(given).__name__}{shape}. Allowed is a tensor of weights, a matrix for each head. Give "
             "those of a model, such as block.attn.W_Q."
+        )
+    if not bool(given.isfinite().all()):
+        raise InputError(
+            f"{name} holds NaN or infinity. Allowed are finite weights. Look where the model got them from."
         )
     return given.detach()
