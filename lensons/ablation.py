@@ -11,7 +11,7 @@ from torch import Tensor
 from lensons.errors import InputError, ModelError
 from lensons.heads import HeadName, parse_head
 from lensons.models import Hook, LoadedModel, Stage, as_model
-from lensons.options import whole_number
+from lensons.options import as_index, whole_number
 from lensons.prompts import Batch, given_prompts, repeated_blocks
 from lensons.scoring import HeadScores, as_table, score_heads
 from lensons.tracing import HeadTrace, trace
@@ -255,7 +255,8 @@ def _names(model: LoadedModel, heads: Any) -> tuple[HeadName, ...]:
     one = (
         isinstance(heads, str | HeadName)
         or not isinstance(heads, Iterable)
-        or (isinstance(heads, tuple) and len(heads) == 2 and all(isinstance(part, int) for part in heads))
+        or getattr(heads, "ndim", 1) == 0
+        or (isinstance(heads, tuple) and len(heads) == 2 and all(as_index(part) is not None for part in heads))
     )
     given = [heads] if one else list(heads)
     if not given:
@@ -308,6 +309,12 @@ def head_card(model: Any, head: Any, text: Any, *, table: HeadScores | None = No
     model = as_model(model)
     name = parse_head(head, model.n_layers, model.n_heads)
     table = score_heads(model, n_prompts=n_prompts) if table is None else as_table(table)
+    shape = next(iter(table.values.values())).shape
+    if tuple(shape) != (model.n_layers, model.n_heads) or table.provenance.get("model") != model.name:
+        raise InputError(
+            f"The table is of {table.provenance.get('model')}, {list(shape)} [layer, head]. The model is {model.name}, "
+            f"[{model.n_layers}, {model.n_heads}]. Give the table of this model, or none."
+        )
     blocks = repeated_blocks(model, n_prompts)
     ablation = ablate_heads(model, [name], [list(ids) for ids in blocks.ids], block_len=blocks.protocol["block_len"])
     short = repeated_blocks(model, 1, min(10, blocks.protocol["block_len"]), seed=1).ids[0]

@@ -41,6 +41,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has gone, as with `| head`
         sys.stderr.close()
         return 0
+    except OSError as error:  # standard output on a full disk
+        print(f"lensons: the output cannot be written ({error.strerror or error}).", file=sys.stderr)
+        return 2
     return 0
 
 

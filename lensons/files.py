@@ -1,8 +1,8 @@
 """Writing a file whole or not at all."""
 
 import os
+import secrets
 import stat
-import tempfile
 from pathlib import Path
 
 from lensons.errors import FileError, InputError
@@ -34,12 +34,16 @@ def written_whole(path: str | os.PathLike[str], content: bytes | str) -> Path:
         if mode is not None and not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
             place.write_bytes(raw)  # /dev/stdout, a named pipe: nothing there to be lost, and it must not be replaced
             return target
-        with tempfile.NamedTemporaryFile(dir=place.parent, prefix=f".{place.name[:50]}.", delete=False) as file:
-            temporary = Path(file.name)
+        scrap = place.parent / f".{place.name[:50]}.{secrets.token_hex(8)}"
+        # Made as any new file is, with the permissions that the process gives; in place of a private one as private.
+        rights = 0o666 if mode is None else 0o600
+        with open(scrap, "xb", opener=lambda name, flags: os.open(name, flags, rights)) as file:
+            temporary = scrap
             file.write(raw)
             file.flush()
             os.fsync(file.fileno())
-        temporary.chmod(0o666 & ~_umask() if mode is None else stat.S_IMODE(mode))
+        if mode is not None:
+            temporary.chmod(stat.S_IMODE(mode))
         temporary.replace(place)
     except (OSError, ValueError) as error:  # ValueError: NUL in the name, half of a surrogate pair in the text
         raise FileError(
@@ -50,9 +54,3 @@ def written_whole(path: str | os.PathLike[str], content: bytes | str) -> Path:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
     return target
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current

@@ -1,10 +1,10 @@
 """Naming a head: ``(5, 1)``, ``"5.1"`` and ``"L5H1"`` all mean head 1 of layer 5, counted from zero."""
 
-import operator
 import re
 from typing import NamedTuple
 
 from lensons.errors import HeadIndexError, InputError
+from lensons.options import as_index
 
 _WRITTEN = re.compile(r"[lL](?P<layer>\d{1,9})[hH](?P<head>\d{1,9})|(?P<layer2>\d{1,9})\.(?P<head2>\d{1,9})", re.ASCII)
 _FORMS = 'Write it as (5, 1), "5.1" or "L5H1"; layers and heads are counted from 0.'
@@ -66,20 +66,10 @@ def _two_numbers(given: object) -> tuple[int, int]:
             f"{given!r} is a number, and the numbers 5.1 and 5.10 are the same, so it does not name a head. {_FORMS}"
         )
     if isinstance(given, list | tuple) and len(given) == 2:
-        layer, head = (_whole(part) for part in given)
+        layer, head = map(as_index, given)
         if layer is not None and head is not None:
             return layer, head
     raise InputError(f"{given!r} does not name a head. {_FORMS}")
-
-
-def _whole(number: object) -> int | None:
-    """An integer of any kind (also numpy's), but not a bool: True is no layer."""
-    if isinstance(number, bool) or str(getattr(number, "dtype", "")) in {"bool", "torch.bool"}:
-        return None
-    try:
-        return operator.index(number)  # type: ignore[arg-type]
-    except (TypeError, ValueError):  # of tensors and arrays with a fraction, or with more than one number
-        return None
 
 
 def _index(what: str, number: int, count: int, given: object) -> int:

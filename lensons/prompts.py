@@ -11,6 +11,7 @@ from torch import Tensor
 from lensons.errors import InputError
 from lensons.models import LoadedModel
 from lensons.options import whole_number
+from lensons.scores.patterns import plain
 from lensons.scores.targets import real_positions
 from lensons.tokens import tokenize
 
@@ -105,7 +106,7 @@ def given_prompts(model: LoadedModel, prompts: Any, attention_mask: Any = None) 
     if isinstance(prompts, str):
         prompts = [prompts]
     if isinstance(prompts, Tensor) or hasattr(prompts, "__array__"):
-        prompts = torch.as_tensor(prompts)
+        prompts = _tensor("prompts", prompts)
         if prompts.ndim == 1:
             prompts = prompts[None]
         if prompts.ndim != 2:
@@ -136,6 +137,18 @@ def given_prompts(model: LoadedModel, prompts: Any, attention_mask: Any = None) 
     return Prompts(ids, {"prompts": form, "n_prompts": len(ids), "bos": bos if form == "texts" else None})
 
 
+def _tensor(name: str, given: Any) -> Tensor:
+    try:
+        tensor = torch.as_tensor(plain(given))
+        tensor.tolist()  # it has to come back: "meta" holds no numbers
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(
+            f"{name} cannot be read as whole numbers ({error}). Allowed is a tensor [batch, pos]. Give ids of a "
+            "tokenizer, and its attention mask."
+        ) from error
+    return tensor
+
+
 def _is_id(token: Any) -> bool:
     """One whole number, not a prompt: a tensor or an array of several has ``__index__`` too."""
     return hasattr(token, "__index__") and not getattr(token, "ndim", 0)
@@ -144,7 +157,7 @@ def _is_id(token: Any) -> bool:
 def _unpadded(ids: Int[Tensor, "batch pos"], attention_mask: Any) -> list[list[int]]:
     if attention_mask is None:
         return [row.tolist() for row in ids]
-    mask = torch.as_tensor(attention_mask)
+    mask = _tensor("attention_mask", attention_mask)
     if mask.shape != ids.shape:
         raise InputError(
             f"attention_mask is shaped {list(mask.shape)}, but prompts {list(ids.shape)}. They must be equal."

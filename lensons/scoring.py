@@ -241,7 +241,7 @@ class HeadScores:
         )
 
     def _of(self, kind: str) -> LayerHead:
-        if kind not in self.values:
+        if not isinstance(kind, str) or kind not in self.values:
             raise InputError(f"{kind!r} is not in this table. It has {', '.join(self.values)}. Choose one of those.")
         return self.values[kind]
 

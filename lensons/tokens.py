@@ -18,7 +18,8 @@ from torch import Tensor
 
 from lensons.errors import InputError
 from lensons.models import LoadedModel
-from lensons.options import yes_or_no
+from lensons.options import as_index, yes_or_no
+from lensons.scores.patterns import plain
 
 _FORMS = "Allowed are a text, a list of ids, or a tensor of ids shaped [pos] or [1, pos]."
 # Letters by Unicode's reckoning, but blank on every screen.
@@ -233,8 +234,12 @@ def _with_bos(model: LoadedModel, ids: list[int], asked: bool | None) -> list[in
 
 def _ids_as_given(model: LoadedModel, given: Any) -> list[int]:
     if isinstance(given, Tensor) or hasattr(given, "__array__"):
-        array = given if isinstance(given, Tensor) else torch.as_tensor(given)
-        if array.is_floating_point() or array.dtype == torch.bool:
+        try:
+            array = given if isinstance(given, Tensor) else torch.as_tensor(plain(given))
+            numbers = array.flatten().tolist()
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise InputError(f"These ids cannot be read ({error}). {_FORMS}") from error
+        if array.is_floating_point() or array.is_complex() or array.dtype == torch.bool:
             raise InputError(f"Token ids are whole numbers, but {array.dtype} was given. {_FORMS}")
         if array.ndim == 2 and array.shape[0] > 1:
             raise InputError(
@@ -243,12 +248,13 @@ def _ids_as_given(model: LoadedModel, given: Any) -> list[int]:
             )
         if array.ndim not in (1, 2):
             raise InputError(f"Ids shaped {list(array.shape)} were given. {_FORMS}")
-        ids = array.flatten().tolist()
+        ids = numbers
     elif isinstance(given, list | tuple):
         ids = list(given[0]) if len(given) == 1 and isinstance(given[0], list | tuple) else list(given)
-        if any(isinstance(token_id, bool) or not hasattr(token_id, "__index__") for token_id in ids):
+        read = [as_index(token_id) for token_id in ids]
+        if None in read:
             raise InputError(f"{given!r:.80} is not a list of token ids, which are whole numbers. {_FORMS}")
-        ids = [int(token_id) for token_id in ids]
+        ids = read
     else:
         raise InputError(f"{given!r:.80} (a {type(given).__name__}) is neither text nor ids. {_FORMS}")
     if not ids:

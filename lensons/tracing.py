@@ -21,6 +21,7 @@ from lensons.errors import CheckError, FileError, HeadIndexError, InputError
 from lensons.files import as_path, written_whole
 from lensons.heads import HeadName, parse_head
 from lensons.models import LoadedModel, Stage, as_model
+from lensons.options import as_index
 from lensons.tokens import Piece, Tokens, tokenize
 
 _FORMAT = "lensons trace 1"
@@ -69,7 +70,7 @@ class Check(Mapping[str, float]):
         return "\n".join(lines)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HeadTrace:
     """One head of a :class:`Trace`: the same names, without the layer and head axes."""
 
@@ -190,13 +191,14 @@ class Trace:
         Raises:
             HeadIndexError: there is no such position; the message gives your own number.
         """
-        if isinstance(given, bool) or not hasattr(given, "__index__"):
+        at = as_index(given)
+        if at is None:
             raise InputError(f"{given!r} is not a position. Positions are whole numbers from 0. Give one of those.")
-        if not -len(self) <= given < len(self):
+        if not -len(self) <= at < len(self):
             raise HeadIndexError(
-                f"There is no position {given}. This prompt has positions 0-{len(self) - 1}. Choose one of those."
+                f"There is no position {at}. This prompt has positions 0-{len(self) - 1}. Choose one of those."
             )
-        return int(given) % len(self)
+        return at % len(self)
 
     @torch.autocast("cpu", enabled=False)
     def errors(self) -> Check:
@@ -302,8 +304,9 @@ class Trace:
         """
         from safetensors import SafetensorError, safe_open
 
+        place = str(as_path(path))
         try:
-            with safe_open(str(as_path(path)), framework="pt") as file:
+            with safe_open(place, framework="pt") as file:
                 about = json.loads((file.metadata() or {})["lensons"])
                 if about["format"] != _FORMAT:
                     raise ValueError(f"its format is {about['format']!r}, not {_FORMAT!r}")
@@ -321,7 +324,7 @@ class Trace:
             )
             loaded = cls(
                 tokens=tokens,
-                scale=tuple(about["scale"]),
+                scale=tuple(map(float, about["scale"])),
                 n_kv_heads=about["n_kv_heads"],
                 provenance=about["provenance"],
                 unusual=about["unusual"],
@@ -330,7 +333,7 @@ class Trace:
             _same_sizes(loaded)
         except FileNotFoundError as error:
             raise FileError(f"There is no file {str(path)!r}. Give a file that Trace.save wrote.") from error
-        except (OSError, SafetensorError, KeyError, TypeError, ValueError, RecursionError) as error:
+        except (OSError, SafetensorError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             raise FileError(
                 f"{str(path)!r} is not a whole trace ({type(error).__name__}: {error}). "
                 "Allowed are files that Trace.save wrote. Trace the text again and save it."

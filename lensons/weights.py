@@ -1,5 +1,6 @@
 """Scores of a model's heads from its weights alone; no text is read."""
 
+import os
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -61,7 +62,7 @@ def weight_scores(model: Any = "gpt2", *, processed: bool = True) -> WeightScore
     Source: Elhage et al. 2021; definitions in :func:`lensons.scores.copying` and :func:`lensons.scores.composition`.
     """
     processed = yes_or_no("processed", processed)
-    loaded = load_model(model, processed=processed) if isinstance(model, str) else as_model(model)
+    loaded = load_model(model, processed=processed) if isinstance(model, str | os.PathLike) else as_model(model)
     if loaded.processed != processed:
         has, wants = ("processed" if p else "unprocessed" for p in (loaded.processed, processed))
         raise InputError(

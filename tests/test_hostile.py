@@ -1,16 +1,20 @@
 """What users bring that nobody thought of: threads, models at the edge, files and numbers of an odd kind."""
 
 import json
+import os
 import shutil
+import subprocess
 import sys
 import threading
 
+import numpy as np
 import pytest
 import torch
 
 import lensons
 from lensons import scores
-from lensons.errors import InputError, LensonsWarning, ModelError
+from lensons.errors import AttentionMissingError, InputError, LensonsWarning, ModelError
+from lensons.files import written_whole
 from lensons.lessons import AttentionLesson
 from lensons.models import copy_of
 from tests.conftest import SENTENCE
@@ -206,3 +210,92 @@ def test_a_lesson_on_ids_of_any_form(toy):
         lesson = AttentionLesson(toy, given)
         assert torch.equal(lesson.trace.pattern, wanted)
         assert len(lesson.steps) == 6
+
+
+def test_saving_leaves_the_umask(tmp_path):
+    """Files are written by many threads at once; the process's umask, which all share, is what it was, and rules."""
+    before = os.umask(0o027)
+    try:
+        threads = [
+            threading.Thread(target=lambda n=n: [written_whole(tmp_path / f"{n}-{i}", "x") for i in range(40)])
+            for n in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert os.umask(0o027) == 0o027
+        assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o640}
+    finally:
+        os.umask(before)
+
+
+@pytest.mark.loose
+def test_numbers_of_other_libraries(small_gpt2):
+    """A head, a position or an option given as NumPy's or torch's whole number is that number; with a fraction it is
+    refused, not cut off."""
+    one = np.int64(1)
+    wanted = lensons.ablate_heads(small_gpt2, (1, 1), BLOCKS[0])
+    assert lensons.ablate_heads(small_gpt2, (one, torch.tensor(1)), BLOCKS[0]) == wanted
+    trace = lensons.trace(small_gpt2, [np.int64(5), torch.tensor(6), 7])
+    assert trace.tokens.ids == (5, 6, 7)
+    assert trace.position(one) == trace.position(torch.tensor(1)) == 1
+    for half in (1.5, np.float64(1.5), torch.tensor(1.5), torch.tensor([1, 2]), True, torch.tensor(True)):
+        for call in (
+            lambda half=half: trace.position(half),
+            lambda half=half: lensons.trace(small_gpt2, [5, half]),
+            lambda half=half: lensons.score_heads(small_gpt2, n_prompts=half),
+            lambda half=half: lensons.ablate_heads(small_gpt2, (1, half), BLOCKS[0]),
+        ):
+            with pytest.raises(InputError):
+                call()
+
+
+@pytest.mark.loose
+def test_arrays_in_any_form(small_gpt2):
+    """Ids as an array that runs backwards or is of another machine's byte order are those ids."""
+    ids = np.array([5, 6, 7, 5, 6])
+    wanted = lensons.score_heads(small_gpt2, [ids.tolist()], kinds=["induction"]).values["induction"]
+    for given in (ids[::-1][::-1], ids.astype(">i4"), np.array([6, 5, 7, 6, 5])[::-1]):
+        assert lensons.trace(small_gpt2, given).tokens.ids == tuple(ids)
+        found = lensons.score_heads(small_gpt2, given[None], kinds=["induction"]).values["induction"]
+        assert torch.equal(found, wanted)
+    table = scores.score("induction", torch.eye(5), np.array([6, 5, 7, 6, 5])[::-1])
+    assert torch.equal(table, scores.score("induction", torch.eye(5), ids.tolist()))
+
+
+@pytest.mark.loose
+def test_what_a_fused_kernel_hands_out():
+    """A figure of all heads says, as the scores do, that there are no attention weights, and what to do."""
+    for given in (None, (), (None,) * 12, [None]):
+        for figure in (
+            lambda given=given: lensons.figures.all_patterns_figure(["a"], given),
+            lambda given=given: lensons.figures.pattern_figure(["a"], given, heads=["x"]),
+        ):
+            with pytest.raises(AttentionMissingError, match="eager"):
+                figure()
+
+
+def test_results_can_be_compared(toy):
+    """Two results of one call are not a puzzle for ==: the same object is equal to itself, another is not."""
+    trace = lensons.trace(toy, "It was.")
+    head = trace.head("0.0")
+    assert head == head
+    assert (head == trace.head("0.0")) in (True, False)
+
+
+def test_weights_of_a_folder(gpt2_folder):
+    """A folder given as a path is loaded, as one given as text is."""
+    assert torch.equal(lensons.weight_scores(gpt2_folder).copying, lensons.weight_scores(str(gpt2_folder)).copying)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+def test_standard_output_on_a_full_disk():
+    """Where standard output cannot be written, the command line says so in one line, with exit code 2."""
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "lensons", "models"], stdout=full, stderr=subprocess.PIPE, text=True, timeout=120
+        )
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith("lensons: ")

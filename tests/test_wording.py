@@ -671,6 +671,16 @@ MET = [
     ),
     # scoring a model's heads
     (
+        "prompts cannot be read as whole numbers (…). Allowed is a tensor [batch, pos]. Give ids of a tokenizer, and "
+        "its attention mask.",
+        lambda h: lensons.score_heads(h.toy, np.array(["It."])),
+    ),
+    (
+        "The table is of small-gpt2, [2, 4] [layer, head]. The model is toy, [4, 4]. Give the table of this model, or "
+        "none.",
+        lambda h: lensons.head_card(h.toy, "1.1", SENTENCE, table=h.table(h.gpt2)),
+    ),
+    (
         "3 is not a table of head scores. Allowed is what score_heads gave. Give that.",
         lambda h: h.table().compare(3, "induction"),
     ),
@@ -762,6 +772,7 @@ MET = [
         lambda h: lensons.trace(h.toy, [999999]),
     ),
     ("[1.5] is not a list of token ids, which are whole numbers. …", lambda h: lensons.trace(h.toy, [1.5])),
+    ("These ids cannot be read (…). …", lambda h: lensons.trace(h.toy, np.array(["It."]))),
     # the toy model
     (
         "The toy model's file training.safetensors is missing from '…'. It ships with lensons. Install lensons again.",

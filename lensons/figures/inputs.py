@@ -49,7 +49,7 @@ def array_of(numbers: Any) -> np.ndarray:
         numbers = numbers.detach().cpu().float().numpy()
     try:
         return np.array(numbers, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise InputError(
             f"A {type(numbers).__name__} cannot be read as numbers ({error}). Give a tensor or an array; of what "
             "Hugging Face's model returns, its attentions."

@@ -306,7 +306,7 @@ def line_figure(
     columns |= {line: [float(value) for value in values] for line, values in lines.items()}
     even(columns)
     known = [value for values in columns.values() for value in values if value == value]
-    if not places or not lines or not np.isfinite([*columns[name], *known]).all():
+    if not len(places) or not lines or not np.isfinite([*columns[name], *known]).all():
         raise InputError(
             "A line needs a place, places that are numbers, and numbers that are finite. Give NaN where a line has a "
             "gap."

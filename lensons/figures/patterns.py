@@ -88,8 +88,7 @@ def pattern_figure(
         'What L0H0 looks at'
     """
     labels = labels_of(tokens)
-    if pattern is None or (isinstance(pattern, tuple) and (not pattern or pattern[0] is None)):
-        read_pattern(pattern)  # says that the model handed out no weights, and what to do
+    _must_be_there(pattern)
     weights = array_of(pattern)
     if weights.ndim == 4 and weights.shape[0] == 1:
         weights = weights[0]
@@ -163,6 +162,7 @@ def all_patterns_figure(
         'All 16 heads'
     """
     labels = labels_of(tokens)
+    _must_be_there(pattern)
     weights, n = array_of(pattern), len(labels)
     if weights.ndim != 4 or weights.shape[2:] != (n, n) or not weights.size:
         raise InputError(
@@ -202,6 +202,12 @@ def all_patterns_figure(
                "stronger": n > circuitsvis.MOST_TOKENS,
                "columns": columns, "chosen": index, "words": _WORDS["pattern"] | _WORDS["all"], "packed": packed},
     )  # fmt: skip
+
+
+def _must_be_there(pattern: Any) -> None:
+    """What a model with a fused kernel hands out: no weights. The error says so, and what to do."""
+    if pattern is None or (isinstance(pattern, tuple | list) and any(layer is None for layer in pattern or [None])):
+        read_pattern(pattern)
 
 
 def _strongest(labels: Sequence[str], pattern: np.ndarray) -> str:

@@ -53,7 +53,7 @@ class Evidence:
 
     def __post_init__(self) -> None:
         two = self.referents
-        if two is not None and (len(two) != 2 or not all(isinstance(word, str) and word.strip() for word in two)):
+        if two is not None and (not isinstance(two, tuple | list) or len(two) != 2 or not all(isinstance(word, str) and word.strip() for word in two)):
             raise InputError(
                 f"referents={two!r} was given. Allowed are two words that stand in your text, such as {REFERENTS!r}."
             )

@@ -45,7 +45,7 @@ def _tensor(given: object) -> Float[Tensor, "*lead query key"]:
         tensor = given.detach()
     elif hasattr(given, "__array__") or isinstance(given, list | tuple):
         try:
-            tensor = torch.as_tensor(_plain(given))
+            tensor = torch.as_tensor(plain(given))
         except (TypeError, ValueError, RuntimeError) as error:
             raise InputError(
                 f"The pattern cannot be read as numbers ({error}). Give a tensor [..., query, key]."
@@ -67,7 +67,7 @@ def _tensor(given: object) -> Float[Tensor, "*lead query key"]:
     return tensor
 
 
-def _plain(given: Any) -> Any:
+def plain(given: Any) -> Any:
     """An array as torch can take it: numpy's may run backwards, or hold another machine's byte order."""
     if not hasattr(given, "__array__"):
         return given

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from lensons.errors import InputError
 from lensons.options import whole_number
+from lensons.scores.patterns import plain
 
 Kind = Literal["previous_token", "duplicate_token", "induction", "first_token", "current_token", "entropy"]
 KINDS: tuple[str, ...] = get_args(Kind)
@@ -133,7 +134,7 @@ def _matrix(given: object, name: str) -> Int[Tensor, "*batch pos"]:
         tensor = given
     elif hasattr(given, "__array__") or isinstance(given, list | tuple):
         try:
-            tensor = torch.as_tensor(given)
+            tensor = torch.as_tensor(plain(given))
         except (TypeError, ValueError, RuntimeError) as error:
             raise InputError(
                 f"{name} cannot be read as whole numbers ({error}). Allowed are a list of ids, a list of equally long "
