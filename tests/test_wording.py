@@ -158,6 +158,12 @@ def poisoned(model):
     return copied
 
 
+def with_nan_patterns(model):
+    copied = copy_of(model)
+    copied.raw.add_hook("blocks.0.attn.hook_pattern", lambda value, hook: value * float("nan"))
+    return copied
+
+
 def one_cell():
     return figures.pattern_figure(["a"], np.eye(1), heads=["x"])
 
@@ -662,7 +668,7 @@ MET = [
     (
         "The pattern of layer 0 holds NaN or infinity. Attention weights are numbers from 0 to 1. Look for NaN in the "
         "weights, or for a number type that is too small for them.",
-        lambda h: lensons.score_heads(poisoned(h.gpt2), n_prompts=1),
+        lambda h: lensons.score_heads(with_nan_patterns(h.gpt2), n_prompts=1),
     ),
     (
         "A loss of small-gpt2 is not a finite number. A loss needs finite weights, in a number type that is large "

@@ -101,7 +101,8 @@ def must_be_pattern(
         troubles.append(f"up to {float(mean_ahead.abs().max()):.4g} of a row's weight is on later tokens")
     if troubles:
         warnings.warn(
-            f"The pattern of layer {layer} is unusual: {'; '.join(troubles)}. Does a hook change it?",
+            f"The pattern of layer {layer} is unusual: {'; '.join(troubles)}. Does a hook change it, or is "
+            "NaN in the weights?",
             LensonsWarning,
             stacklevel=2,
         )
