@@ -173,8 +173,8 @@ def test_a_pattern_that_a_hook_changed(small_gpt2, change, says):
 
 
 def test_nan_in_the_weights(small_gpt2):
-    """NaN in attention's weights: the layer is named, in an error, or in a warning where TransformerLens 3 makes rows of 0
-    of it. NaN that reaches the loss is an error. There is no table of NaN without a word."""
+    """NaN in attention's weights: the layer is named, in an error, or in a warning where TransformerLens 3 makes rows
+    of 0 of it. NaN that reaches the loss is an error. There is no table of NaN without a word."""
     broken = copy_of(small_gpt2)
     with torch.no_grad():
         next(p for name, p in broken.raw.named_parameters() if "1" in name and p.ndim > 1).fill_(float("nan"))
